@@ -1,0 +1,1 @@
+//! The programs of this package are its examples; see `Cargo.toml`.

@@ -1,0 +1,169 @@
+//! The code does not fit the history.
+
+use std::fmt;
+
+use super::{Kind, Location, Site};
+
+/// Where a history and the code that replays it part.
+///
+/// Found before anything was run: the run is parked, its history untouched, and it goes on by itself when code that
+/// fits is deployed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// The location at which they part.
+    pub location: Location,
+    /// What the history holds there.
+    pub recorded: Recorded,
+    /// What the code does there.
+    pub issued: Issued,
+}
+
+/// What the history holds at a place of divergence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// A site of this kind.
+    Site {
+        /// Its location.
+        location: Location,
+        /// What it was; absent when only things below it are recorded.
+        kind: Option<Kind>,
+        /// The number of its first record.
+        seq: u64,
+    },
+    /// A container with these branches.
+    Branches(Vec<String>),
+    /// A race won by this branch.
+    Winner(String),
+    /// A `join_all!` over so many items.
+    Items(u64),
+    /// Nothing more.
+    Nothing,
+}
+
+/// What the code does at a place of divergence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Issued {
+    /// It reached this site.
+    Site(Site),
+    /// It reached a container that now has these branches.
+    Branches {
+        /// The container.
+        site: Site,
+        /// Its branches in the code.
+        branches: Vec<String>,
+    },
+    /// It reached a `join_all!` over so many items.
+    Items {
+        /// The container.
+        site: Site,
+        /// How many items the code has now.
+        items: u64,
+    },
+    /// Another branch of the race won.
+    Winner {
+        /// The race.
+        site: Site,
+        /// The branch that wins in the code.
+        branch: String,
+    },
+    /// It came to the workflow's end.
+    End,
+    /// It waits elsewhere, or has left the scope, and will not reach what is recorded.
+    NotReached,
+}
+
+impl Divergence {
+    /// What most likely happened to the code.
+    pub fn likely_cause(&self) -> &'static str {
+        match (&self.recorded, &self.issued) {
+            (
+                Recorded::Site {
+                    location,
+                    kind: Some(kind),
+                    ..
+                },
+                Issued::Site(site),
+            ) if site_name(location) == Some(site.name) => {
+                if same_family(*kind, site.kind) {
+                    "the site was moved"
+                } else {
+                    "the site was changed into another kind"
+                }
+            }
+            (Recorded::Site { .. }, Issued::Site(_)) => {
+                "a site was renamed, inserted before a recorded one, removed or moved"
+            }
+            (Recorded::Branches(_) | Recorded::Items(_), _) => {
+                "branches were added, removed or renamed"
+            }
+            (Recorded::Winner(_), _) => "the branches of the race now do something else",
+            (Recorded::Site { .. }, Issued::End | Issued::NotReached) => {
+                "a site was removed or renamed, or a condition before it changed"
+            }
+            _ => "the code changed under a live run",
+        }
+    }
+
+    /// What to do about it, one way a line.
+    pub fn ways_out(&self) -> &'static [&'static str] {
+        &[
+            "deploy code that still has what is recorded: the run then goes on by itself",
+            "give a renamed site its old name: `#[step(name = \"..\")]`, or the macro's first word",
+            "cancel the run, and start it anew under another id",
+        ]
+    }
+}
+
+fn site_name(location: &Location) -> Option<&str> {
+    match location.segments().last()? {
+        super::Segment::Site(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// A call's kind is known only by its type, so the lock and the record may say it differently.
+fn same_family(recorded: Kind, issued: Kind) -> bool {
+    recorded == issued || issued == Kind::Call
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "the code does not fit the history at `{}`",
+            self.location
+        )?;
+        write!(f, "  recorded: ")?;
+        match &self.recorded {
+            Recorded::Site {
+                location,
+                kind: Some(kind),
+                seq,
+            } => writeln!(f, "{kind} `{location}` (record {seq})")?,
+            Recorded::Site {
+                location,
+                kind: None,
+                seq,
+            } => writeln!(f, "something under `{location}` (record {seq})")?,
+            Recorded::Branches(branches) => writeln!(f, "branches {}", branches.join(", "))?,
+            Recorded::Winner(branch) => writeln!(f, "branch `{branch}` won")?,
+            Recorded::Items(items) => writeln!(f, "{items} items")?,
+            Recorded::Nothing => writeln!(f, "nothing more")?,
+        }
+        write!(f, "  issued:   ")?;
+        match &self.issued {
+            Issued::Site(site) => writeln!(f, "{site}")?,
+            Issued::Branches { site, branches } => {
+                writeln!(f, "branches {} of {site}", branches.join(", "))?;
+            }
+            Issued::Items { site, items } => writeln!(f, "{items} items in {site}")?,
+            Issued::Winner { site, branch } => writeln!(f, "branch `{branch}` won {site}")?,
+            Issued::End => writeln!(f, "the workflow's end")?,
+            Issued::NotReached => writeln!(f, "nothing: the code does not reach it")?,
+        }
+        writeln!(f, "  likely:   {}", self.likely_cause())?;
+        write!(f, "  ways out: {}", self.ways_out().join("\n            "))
+    }
+}
+
+impl std::error::Error for Divergence {}

@@ -1,0 +1,373 @@
+//! What the driver says and asks.
+
+use super::tree::Doing;
+use super::{Class, InFlight, Queued, Ready, Replay};
+use crate::replay::{
+    AttemptState, Body, CodeId, Ended, Finished, Issued, Kind, Location, Payload, Record, RunState,
+    Timestamp, Waiting,
+};
+
+/// What the machine is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Recorded outcomes are handed out; nothing is live.
+    Replaying,
+    /// Every record is consumed: bodies run, waits are waited for.
+    Live,
+    /// The code does not fit the history: nothing is issued, recorded or appended any more.
+    Diverged,
+    /// The run's end is durable.
+    Done,
+}
+
+/// What goes into one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number within this drive, from 1.
+    pub number: u64,
+    /// The run's last record before it.
+    pub expected_seq: u64,
+    /// New records, numbered without a gap.
+    pub records: Vec<Record>,
+    /// Scopes whose earlier records are deleted, each with everything under it.
+    pub deletes: Vec<Location>,
+    /// The run's new state, if it changes.
+    pub state: Option<RunState>,
+    /// The run's new wake time, if it changes.
+    pub wake_at: Option<Option<Timestamp>>,
+    /// The code that wrote it.
+    pub code: CodeId,
+}
+
+/// A run that may leave memory: all it has is durable, and it only waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspend {
+    /// When it is to be woken. Absent when nothing but a new drive wakes it.
+    pub wake_at: Option<Timestamp>,
+}
+
+impl Replay {
+    // ===== what must be done now =====
+
+    /// Hands out the next outcome, if its turn has come: the code must be polled until it is quiet before the next
+    /// call. False when there is none, or when the run diverged.
+    #[must_use]
+    pub fn poll_handout(&mut self) -> bool {
+        if self.draining {
+            return false;
+        }
+        while let Some(turn) = self.turns.front() {
+            let node = turn.node;
+            if self.tree.is_stale(node, turn.stamp) {
+                // It lies under a branch that lost meanwhile.
+                self.turns.pop_front();
+                continue;
+            }
+            match turn.ready {
+                Ready::Now => {}
+                Ready::Batch(number) if number <= self.appended => {}
+                Ready::Batch(_) | Ready::Unclosed => return false,
+            }
+            let Some(pending) = &mut self.tree.get_mut(node).op else {
+                // The code is quiet and has not come here: it never will.
+                let recorded = self.recorded_at(node);
+                self.diverge(self.tree.location_of(node), recorded, Issued::NotReached);
+                return false;
+            };
+            pending.handed_out = true;
+            pending.wake();
+            self.turns.pop_front();
+            return true;
+        }
+        false
+    }
+
+    /// Closes the next batch, if one is wanted and none is in flight. It must be written, and
+    /// [`handle_appended`](Self::handle_appended) called, before another is given.
+    #[must_use]
+    pub fn poll_append(&mut self, now: Timestamp) -> Option<Batch> {
+        if !self.wants_append() {
+            return None;
+        }
+        let finished = match self.queue.back() {
+            Some(Queued {
+                body: Body::Finished(finished),
+                ..
+            }) => Some(match finished {
+                Finished::Completed(_) => RunState::Completed,
+                Finished::Failed(_) => RunState::Failed,
+                Finished::Cancelled => RunState::Cancelled,
+            }),
+            _ => None,
+        };
+        let row = match finished {
+            Some(state) => (state, None),
+            None => self.resting_row(),
+        };
+        let state = (row.0 != self.row.0).then_some(row.0);
+        let wake_at = (row.1 != self.row.1).then_some(row.1);
+        self.row = row;
+
+        self.closed += 1;
+        let number = self.closed;
+        for turn in self.turns.iter_mut().rev() {
+            match turn.ready {
+                Ready::Unclosed => turn.ready = Ready::Batch(number),
+                Ready::Now => {}
+                Ready::Batch(_) => break,
+            }
+        }
+        let mut in_flight = InFlight {
+            number,
+            last_seq: self.last_seq,
+            choices: 0,
+            notify: Vec::new(),
+            finishes: finished.is_some(),
+        };
+        let mut records = Vec::with_capacity(self.queue.len());
+        let mut deletes = Vec::new();
+        for queued in self.queue.drain(..) {
+            in_flight.last_seq += 1;
+            in_flight.choices += usize::from(queued.choice);
+            if let Some((node, stamp)) = queued.notify {
+                let started = matches!(
+                    queued.body,
+                    Body::Attempt {
+                        state: AttemptState::Started,
+                        ..
+                    }
+                );
+                in_flight.notify.push((node, stamp, started));
+            }
+            deletes.extend(queued.deletes);
+            let seq = in_flight.last_seq;
+            records.push(Record {
+                seq,
+                at: now,
+                code: self.code,
+                location: queued.location,
+                body: queued.body,
+            });
+        }
+        self.forced = false;
+        self.durables = 0;
+        let expected_seq = self.last_seq;
+        self.in_flight = Some(in_flight);
+        Some(Batch {
+            number,
+            expected_seq,
+            records,
+            deletes,
+            state,
+            wake_at,
+            code: self.code,
+        })
+    }
+
+    /// Says whether the run may leave memory. First it may ask, by another batch, for what it has queued to be durable.
+    #[must_use]
+    pub fn poll_suspend(&mut self) -> Option<Suspend> {
+        if self.phase != Phase::Live || self.in_flight.is_some() || self.alive > 0 {
+            return None;
+        }
+        if !self.draining && !self.is_resting() {
+            return None;
+        }
+        if self.draining {
+            self.record_arrivals();
+        }
+        if !self.queue.is_empty() || self.row != self.resting_row() {
+            self.forced = true;
+            return None;
+        }
+        Some(Suspend {
+            wake_at: self.next_deadline(),
+        })
+    }
+
+    // ===== what happened outside =====
+
+    /// The code is quiet and [`poll_handout`](Self::poll_handout) gave nothing. Opens the gate when every record is
+    /// consumed; true when it did, and the code must be polled again.
+    pub fn handle_quiet(&mut self) -> bool {
+        if self.phase != Phase::Replaying || !self.turns.is_empty() {
+            return false;
+        }
+        if self.unconsumed > 0 {
+            self.diverge_at_leftover(Issued::NotReached);
+            return false;
+        }
+        self.phase = Phase::Live;
+        for (node, stamp) in std::mem::take(&mut self.before_gate) {
+            if !self.tree.is_stale(node, stamp) {
+                self.go_live(node);
+            }
+        }
+        self.wake_held();
+        true
+    }
+
+    /// The batch in flight is durable.
+    pub fn handle_appended(&mut self) {
+        let Some(landed) = self.in_flight.take() else {
+            return;
+        };
+        self.last_seq = landed.last_seq;
+        self.appended = landed.number;
+        self.choices -= landed.choices;
+        for (node, stamp, started) in landed.notify {
+            if self.tree.is_stale(node, stamp) {
+                continue;
+            }
+            if let Some(step) = self.tree.get_mut(node).stepping() {
+                step.unsaved = false;
+                step.started |= started;
+            }
+            self.wake(node);
+        }
+        if landed.finishes {
+            self.phase = Phase::Done;
+        }
+        if self.choices == 0 {
+            self.wake_held();
+        }
+    }
+
+    /// The clock says `now`: what was due by then is woken, the earliest first.
+    pub fn handle_due(&mut self, now: Timestamp) {
+        if self.phase != Phase::Live || self.draining {
+            return;
+        }
+        while let Some(&(at, node)) = self.deadlines.first() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop_first();
+            let lone = self.pending == 1;
+            let Some(pending) = &mut self.tree.get_mut(node).op else {
+                continue;
+            };
+            match &mut pending.op {
+                Doing::Step(step) => {
+                    step.wake_at = None;
+                    pending.wake();
+                }
+                Doing::Sleep { .. } => {
+                    let ended = Ended {
+                        kind: Kind::Sleep,
+                        outcome: Ok(Payload::json(&b"null"[..])),
+                        attempts: 0,
+                        started_at: at,
+                        input_hash: None,
+                    };
+                    // Alone, it is derived again from its deadline; beside others, it decides an order.
+                    let class = if lone { Class::Rider } else { Class::Durable };
+                    self.push_outcome(node, ended, class);
+                }
+                Doing::Now { .. } => {}
+            }
+        }
+    }
+
+    /// What is queued is to be durable soon, also if only riders are.
+    pub fn handle_flush(&mut self) {
+        self.forced |= !self.queue.is_empty();
+    }
+
+    /// The run is to leave memory: nothing new is begun, nothing more is handed out, bodies may end.
+    pub fn handle_drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Bodies that did not end in time were dropped with the code: they no longer hold the run back.
+    pub fn handle_dropped(&mut self) {
+        self.alive = 0;
+    }
+
+    /// The code came to its end. False when records are left over: the run diverged.
+    pub fn finish(&mut self, finished: Finished) -> bool {
+        if self.phase == Phase::Replaying {
+            if self.unconsumed > 0 {
+                self.diverge_at_leftover(Issued::End);
+            } else {
+                self.phase = Phase::Live;
+            }
+        }
+        if self.phase != Phase::Live {
+            return false;
+        }
+        self.push(Queued::new(
+            Location::root(),
+            Body::Finished(finished),
+            Class::Durable,
+        ));
+        true
+    }
+
+    // ===== getters =====
+
+    /// The earliest pending deadline: of a sleep, or of a retry.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// True when [`poll_append`](Self::poll_append) would give a batch.
+    pub fn wants_append(&self) -> bool {
+        self.phase == Phase::Live && self.in_flight.is_none() && (self.forced || self.durables > 0)
+    }
+
+    /// What the run's row has to say while it runs on, or rests.
+    fn resting_row(&self) -> (RunState, Option<Timestamp>) {
+        if self.is_resting() {
+            (RunState::Waiting, self.next_deadline())
+        } else {
+            (RunState::Running, None)
+        }
+    }
+
+    /// True when the run only waits: every operation has a deadline, and no outcome is on its way.
+    fn is_resting(&self) -> bool {
+        self.alive == 0
+            && self.turns.is_empty()
+            && self.pending > 0
+            && self.pending == self.deadlines.len()
+    }
+
+    // ===== helpers =====
+
+    pub(super) fn wake_held(&mut self) {
+        for (node, stamp) in std::mem::take(&mut self.held) {
+            if !self.tree.is_stale(node, stamp) {
+                self.wake(node);
+            }
+        }
+    }
+
+    fn wake(&mut self, node: u32) {
+        if let Some(pending) = &mut self.tree.get_mut(node).op {
+            pending.wake();
+        }
+    }
+
+    /// Every site that the code has reached leaves a trace, so that a later version gate sees it was passed.
+    fn record_arrivals(&mut self) {
+        for node in self.tree.under(0) {
+            let found = self.tree.get(node);
+            if found.op.is_some() && !found.touched {
+                self.push_at(node, Body::Waiting(Waiting::Body), Class::Durable);
+            }
+        }
+    }
+
+    fn diverge_at_leftover(&mut self, issued: Issued) {
+        let left = self
+            .tree
+            .under(0)
+            .into_iter()
+            .filter(|&node| self.tree.get(node).unconsumed > 0);
+        if let Some(node) = left.min_by_key(|&node| self.tree.get(node).first_seq) {
+            let recorded = self.recorded_at(node);
+            self.diverge(self.tree.location_of(node), recorded, issued);
+        }
+    }
+}

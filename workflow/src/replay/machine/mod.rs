@@ -1,0 +1,511 @@
+//! The replay machine: a run's history on one side, the code that is replayed over it on the other.
+//!
+//! # The law, in one page
+//!
+//! What user code waits for is an *outcome*: one record. A run's records have one total order, and outcomes are handed
+//! out strictly in that order, one per *pass* (hand out, poll the code until it is quiet, next), live and on replay.
+//! So whatever the code's branches share comes out the same each time.
+//!
+//! *Durable* outcomes (steps, and wake-ups beside anything else) are handed out after their commit. *Riders* (`now!`,
+//! ephemeral steps, lone wake-ups, and facts such as a race's decision) are handed out in their turn at once and go
+//! with the next batch. A rider never overtakes an outcome whose commit is in flight.
+//!
+//! A loaded run first replays with nothing live. Only when the code is quiet and every record has been consumed does
+//! the *gate* open. So a history that the code does not fit is found before anything was run.
+//!
+//! # Grammar
+//!
+//! Four kinds of methods, after quinn-proto. *Getters* tell. What *code* asks (`code.rs`): [`issue`](Replay::issue),
+//! [`poll_outcome`](Replay::poll_outcome), [`may_run`](Replay::may_run), [`record`](Replay::record),
+//! [`attempt_failed`](Replay::attempt_failed), [`enter`](Replay::enter), [`member`](Replay::member),
+//! [`leave`](Replay::leave), [`decide`](Replay::decide). What *happened outside* (`driver.rs`): `handle_*`,
+//! [`finish`](Replay::finish). What the driver must *do now*: `poll_*`.
+//!
+//! The driver's loop, in this order:
+//!
+//! 1. poll the code until it is quiet;
+//! 2. [`poll_handout`](Replay::poll_handout); if it gave one, go to 1;
+//! 3. [`handle_quiet`](Replay::handle_quiet) opens the gate when it is time; if it did, go to 1;
+//! 4. [`poll_append`](Replay::poll_append); write the batch, [`handle_appended`](Replay::handle_appended), go to 2;
+//! 5. [`poll_suspend`](Replay::poll_suspend); if it gives, the run may leave memory until then;
+//! 6. wait for the code's waker, for [`next_deadline`](Replay::next_deadline) ([`handle_due`](Replay::handle_due)),
+//!    or for word from outside.
+//!
+//! # Invariants
+//!
+//! 1. Outcomes are handed out in `seq` order, at most one between two quiet points.
+//! 2. None is handed out twice; no durable one before `handle_appended`.
+//! 3. Appended batches are prefixes of the queue, and one is in flight at a time.
+//! 4. `may_run` is never ready before the gate, nor while a choice that was handed out is not durable.
+//! 5. The gate opens iff every record that is not a fact is consumed or covered.
+//! 6. A site is issued once per drive.
+//! 7. The site reached is the scope's next recorded head, by name and kind, or the run diverged; after that nothing
+//!    is issued, recorded or appended.
+//! 8. No record is queued for a dropped scope; dropping one forgets what it has queued.
+//! 9. At most one body per location is alive.
+//! 10. No batch is closed before the gate; facts decided on the way are queued and die with a divergence.
+//! 11. The wake time is a function of the pending waits.
+//! 12. There is no clock, no randomness and no hash order in here.
+
+mod code;
+mod driver;
+mod load;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, VecDeque};
+
+pub use driver::{Batch, Phase, Suspend};
+pub use load::HistoryError;
+
+use super::{
+    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Payload, Recorded, RunState,
+    Segment, Site, Timestamp,
+};
+use tree::{Pending, Tree};
+
+/// A scope of a run that is being driven: the body, a branch, an iteration, a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scope {
+    node: u32,
+    stamp: u32,
+}
+
+impl Scope {
+    /// The workflow's body.
+    pub const ROOT: Self = Self { node: 0, stamp: 0 };
+}
+
+/// A claim on the outcome of an operation that was issued.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ticket {
+    node: u32,
+    stamp: u32,
+}
+
+/// What is issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Op {
+    /// An effect whose outcome is recorded.
+    Step {
+        /// Its outcome rides on the next commit instead of forcing one.
+        ephemeral: bool,
+        /// `Started` is durable before the body begins (`at_most_once`).
+        announced: bool,
+    },
+    /// The instant of arrival, handed out as a JSON number of milliseconds.
+    Now {
+        /// What the clock says.
+        now: Timestamp,
+    },
+    /// A wait until then. A recorded deadline wins over this one.
+    Sleep {
+        /// The deadline, if none is recorded.
+        until: Timestamp,
+    },
+}
+
+impl Op {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Step { .. } => Kind::Step,
+            Self::Now { .. } => Kind::Now,
+            Self::Sleep { .. } => Kind::Sleep,
+        }
+    }
+}
+
+/// What a site got when it was issued.
+#[derive(Debug)]
+pub enum Issue {
+    /// Its outcome at once: nothing runs beside it, so this is its turn.
+    Ready(Outcome),
+    /// A claim on an outcome that comes in its turn. For a step, ask `may_run` beside `poll_outcome`.
+    Pending(Ticket),
+    /// Nothing, ever: the run diverged, and the driver drops the future. Stay pending.
+    Never,
+}
+
+/// What is handed out to user code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The value or the failure, as recorded.
+    pub result: Result<Payload, Failure>,
+}
+
+/// An attempt that may begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Which one, from 1.
+    pub number: u32,
+    /// How the last one failed.
+    pub last: Option<Failure>,
+}
+
+/// How a body ended for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Its value or its failure.
+    pub result: Result<Payload, Failure>,
+    /// How many times the body was entered.
+    pub attempts: u32,
+    /// When the last attempt began.
+    pub started_at: Timestamp,
+}
+
+/// What is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container<'a> {
+    /// Branches that are all awaited.
+    Join(&'a [&'static str]),
+    /// Branches of which the first success is taken.
+    Race(&'a [&'static str]),
+    /// So many branches made at run time, all awaited.
+    JoinAll(u64),
+    /// A labelled loop whose iterations are all kept.
+    Loop,
+    /// A fragment, run in place.
+    Fragment,
+}
+
+/// What entering gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entered {
+    /// The container's scope, whose members are entered by `member`.
+    Open {
+        /// The scope.
+        scope: Scope,
+        /// Of a race that is already decided: the only branch to run.
+        winner: Option<usize>,
+    },
+    /// Nothing, ever: the run diverged. Stay pending.
+    Never,
+}
+
+/// Which member of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Member<'a> {
+    /// A branch by its name.
+    Branch(&'static str),
+    /// An iteration or item by its index.
+    Iter(u64),
+    /// An iteration or item by its key; the machine counts repetitions.
+    Key(&'a str),
+}
+
+/// Whether a record may be handed out before it is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Durable,
+    Rider,
+}
+
+/// A record that waits for the next batch. Its `seq` is given when the batch closes.
+#[derive(Debug)]
+struct Queued {
+    location: Location,
+    body: Body,
+    class: Class,
+    /// True for `now!`: no body may begin before it is durable.
+    choice: bool,
+    /// Scopes whose records go with this one.
+    deletes: Vec<Location>,
+    /// The operation that waits for this record to be durable, and is no outcome of it.
+    notify: Option<(u32, u32)>,
+}
+
+/// An outcome that waits for its turn.
+#[derive(Debug)]
+struct Turn {
+    node: u32,
+    stamp: u32,
+    ready: Ready,
+}
+
+/// When an outcome's turn may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// As soon as it is first in line.
+    Now,
+    /// When the batch that will hold it is durable; not closed yet.
+    Unclosed,
+    /// When this batch is durable.
+    Batch(u64),
+}
+
+/// A batch that is being written.
+#[derive(Debug)]
+struct InFlight {
+    number: u64,
+    last_seq: u64,
+    choices: usize,
+    notify: Vec<(u32, u32, bool)>,
+    finishes: bool,
+}
+
+/// The replay machine of one run. See the module's documentation.
+#[derive(Debug)]
+pub struct Replay {
+    seed: u128,
+    generation: u32,
+    code: CodeId,
+    phase: Phase,
+    tree: Tree,
+    turns: VecDeque<Turn>,
+    queue: VecDeque<Queued>,
+    in_flight: Option<InFlight>,
+    /// How many of the queued records must be durable soon.
+    durables: usize,
+    /// Something waits for the queue to be durable though nothing in it asks for that by itself.
+    forced: bool,
+    last_seq: u64,
+    appended: u64,
+    closed: u64,
+    /// Records loaded, not facts, and not consumed yet.
+    unconsumed: u64,
+    /// Choices that are queued or in flight.
+    choices: usize,
+    /// Open containers whose members run side by side.
+    branching: u32,
+    /// Operations issued whose outcome has not been fetched.
+    pending: usize,
+    /// Bodies running.
+    alive: usize,
+    deadlines: BTreeSet<(Timestamp, u32)>,
+    /// Operations that go live when the gate opens, in the order in which they were issued.
+    before_gate: Vec<(u32, u32)>,
+    /// Steps that may not run yet for a reason that concerns them all.
+    held: Vec<(u32, u32)>,
+    divergence: Option<Box<Divergence>>,
+    /// The state and wake time in the run's row, as of the last batch closed.
+    row: (RunState, Option<Timestamp>),
+    draining: bool,
+}
+
+impl Replay {
+    /// The machine of a run that begins now. Its first batch creates it.
+    pub fn begin(begun: Begun, code: CodeId) -> Self {
+        let mut replay = Self::empty(&begun, code);
+        replay.phase = Phase::Live;
+        replay.push(Queued::new(
+            Location::root(),
+            Body::Begun(Box::new(begun)),
+            Class::Durable,
+        ));
+        replay
+    }
+
+    fn empty(begun: &Begun, code: CodeId) -> Self {
+        Self {
+            seed: begun.seed,
+            generation: begun.generation,
+            code,
+            phase: Phase::Replaying,
+            tree: Tree::new(),
+            turns: VecDeque::new(),
+            queue: VecDeque::new(),
+            in_flight: None,
+            durables: 0,
+            forced: false,
+            last_seq: 0,
+            appended: 0,
+            closed: 0,
+            unconsumed: 0,
+            choices: 0,
+            branching: 0,
+            pending: 0,
+            alive: 0,
+            deadlines: BTreeSet::new(),
+            before_gate: Vec::new(),
+            held: Vec::new(),
+            divergence: None,
+            row: (RunState::Pending, None),
+            draining: false,
+        }
+    }
+
+    // ===== getters =====
+
+    /// What the machine is doing.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Where the code and the history part, once they do.
+    pub fn divergence(&self) -> Option<&Divergence> {
+        self.divergence.as_deref()
+    }
+
+    /// The run's seed, for what is derived.
+    pub fn seed(&self) -> u128 {
+        self.seed
+    }
+
+    /// The run's generation, for what is derived.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The number of the last record that is durable.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// How many operations were issued and have not got their outcome.
+    pub fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// How many step bodies are running.
+    pub fn alive(&self) -> usize {
+        self.alive
+    }
+
+    /// The location of an issued operation.
+    pub fn location(&self, ticket: &Ticket) -> Location {
+        self.tree.location_of(ticket.node)
+    }
+
+    /// The location of a scope.
+    pub fn scope_location(&self, scope: Scope) -> Location {
+        self.tree.location_of(scope.node)
+    }
+
+    /// The location of a site of a scope.
+    pub fn site_location(&self, scope: Scope, site: &Site) -> Location {
+        self.scope_location(scope).site(site.name)
+    }
+
+    // ===== shared by code and driver =====
+
+    fn is_open(&self) -> bool {
+        self.phase == Phase::Live
+    }
+
+    fn push(&mut self, queued: Queued) {
+        self.choices += usize::from(queued.choice);
+        self.durables += usize::from(queued.class == Class::Durable);
+        self.queue.push_back(queued);
+    }
+
+    /// Queues a record of a site; what its containers looked like goes before the first record below them.
+    fn push_at(&mut self, node: u32, body: Body, class: Class) -> &mut Queued {
+        self.open_above(node);
+        let location = self.tree.location(node);
+        self.push(Queued::new(location, body, class));
+        self.queue.back_mut().expect("a record was just queued")
+    }
+
+    fn open_above(&mut self, node: u32) {
+        let mut unopened = Vec::new();
+        let mut at = node;
+        while at != tree::NONE {
+            let up = self.tree.get_mut(at);
+            if let Some(opened) = up.rare.as_mut().and_then(|rare| rare.unopened.take()) {
+                unopened.push((at, opened));
+            } else if up.touched && at != node {
+                // Whoever touched it opened everything above it.
+                break;
+            }
+            up.touched = true;
+            at = up.parent;
+        }
+        for (node, opened) in unopened.into_iter().rev() {
+            let location = self.tree.location(node);
+            self.push(Queued::new(location, Body::Opened(opened), Class::Rider));
+        }
+    }
+
+    /// Queues an outcome and puts it in line.
+    fn push_outcome(&mut self, node: u32, body: super::Ended, class: Class) {
+        self.tree.get_mut(node).outcome = Some(body.outcome.clone());
+        self.push_at(node, Body::Ended(body), class);
+        let ready = if class == Class::Rider {
+            Ready::Now
+        } else {
+            Ready::Unclosed
+        };
+        let stamp = self.tree.get(node).stamp;
+        self.turns.push_back(Turn { node, stamp, ready });
+    }
+
+    /// Stops everything: the code does not fit the history.
+    fn diverge(&mut self, location: Location, recorded: Recorded, issued: Issued) {
+        if self.divergence.is_none() {
+            self.divergence = Some(Box::new(Divergence {
+                location,
+                recorded,
+                issued,
+            }));
+        }
+        self.phase = Phase::Diverged;
+        self.queue.clear();
+        self.turns.clear();
+    }
+
+    fn recorded_at(&self, node: u32) -> Recorded {
+        // The first record is the node's own, or that of something below it.
+        let found = self.tree.get(node);
+        Recorded::Site {
+            location: self.tree.location_of(node),
+            kind: self.kind_of(node),
+            seq: found.first_seq,
+        }
+    }
+
+    /// What a recorded node is: what its own records say, else what the things below it look like.
+    fn kind_of(&self, node: u32) -> Option<Kind> {
+        let found = self.tree.get(node);
+        found.kind.or_else(|| {
+            let below = self
+                .tree
+                .children(node)
+                .find(|&child| self.tree.get(child).recorded)?;
+            match self.tree.get(below).name {
+                tree::Name::Iter(_) | tree::Name::Key(..) => Some(Kind::Loop),
+                tree::Name::Site(_) => Some(Kind::Fragment),
+                tree::Name::Branch(_) => None,
+            }
+        })
+    }
+}
+
+impl Queued {
+    fn new(location: Location, body: Body, class: Class) -> Self {
+        Self {
+            location,
+            body,
+            class,
+            choice: false,
+            deletes: Vec::new(),
+            notify: None,
+        }
+    }
+}
+
+impl Pending {
+    fn new(op: tree::Doing) -> Self {
+        Self {
+            op,
+            waker: None,
+            handed_out: false,
+        }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The name of a member as the tree looks it up.
+fn segment_of(member: Member<'_>, occurrence: u32) -> Segment<'_> {
+    match member {
+        Member::Branch(name) => Segment::Branch(name),
+        Member::Iter(index) => Segment::Iter(index),
+        Member::Key(key) => Segment::Key { key, occurrence },
+    }
+}

@@ -1,0 +1,32 @@
+//! Floor 0: what a run's history is, and how code is replayed over it. No clock, no IO, no async, no features.
+
+#![deny(clippy::disallowed_methods)]
+
+mod divergence;
+mod failure;
+mod id;
+mod location;
+mod machine;
+mod payload;
+mod record;
+mod retry;
+mod site;
+mod state;
+mod time;
+
+pub use divergence::{Divergence, Issued, Recorded};
+pub use failure::{Failure, FailureKind};
+pub use id::{CodeId, InvalidRunId, RunId, RunKey};
+pub use location::{Location, MalformedLocation, Segment, Segments};
+pub use machine::{
+    Attempt, Batch, Container, Ending, Entered, HistoryError, Issue, Member, Op, Outcome, Phase,
+    Replay, Scope, Suspend, Ticket,
+};
+pub use payload::Payload;
+pub use record::{
+    AttemptState, Begun, Body, Control, Ended, Finished, Opened, Record, Taken, Waiting,
+};
+pub use retry::Backoff;
+pub use site::{Kind, Site};
+pub use state::{ParkReason, RunState};
+pub use time::Timestamp;

@@ -1,0 +1,280 @@
+//! What a history is made of: the grammar of records (the table in `SEMANTICS`, part 3).
+//!
+//! Every kind the language will ever need in its first format is here, also those that no code writes yet, so that
+//! files written today open tomorrow.
+
+use bytes::Bytes;
+
+use super::{CodeId, Failure, Kind, Location, Payload, RunId, Timestamp};
+
+/// One entry of a run's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its place in the run's one order, from 1. Given when its batch closes.
+    pub seq: u64,
+    /// When its batch closed, by the engine's clock.
+    pub at: Timestamp,
+    /// The code that wrote it.
+    pub code: CodeId,
+    /// Where in the run.
+    pub location: Location,
+    /// What happened there.
+    pub body: Body,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Body {
+    /// The run came to be. First in every history, at the root.
+    Begun(Box<Begun>),
+    /// A container was entered. Rides with the first record below it.
+    Opened(Opened),
+    /// A site is waiting.
+    Waiting(Waiting),
+    /// An attempt of a step began or failed; nothing is handed out.
+    Attempt {
+        /// Which attempt, from 1.
+        number: u32,
+        /// What became of it.
+        state: AttemptState,
+    },
+    /// An operation ended: an outcome, handed out in order.
+    Ended(Ended),
+    /// Messages were taken from the inbox: an outcome.
+    Taken(Vec<Taken>),
+    /// A race was won.
+    Decided {
+        /// The winning branch.
+        branch: String,
+    },
+    /// An iteration of a carried loop ended: an outcome.
+    Carried {
+        /// The next iteration.
+        next: u64,
+        /// The carried locals.
+        state: Payload,
+    },
+    /// A container's value (reserved for compaction).
+    Closed(Payload),
+    /// A version of the code was chosen.
+    Pin {
+        /// The version this run goes on with.
+        value: u32,
+        /// The newest version the code knew then.
+        latest: u32,
+    },
+    /// The code no longer has a site that may be recorded here.
+    Removed {
+        /// The kind it had.
+        kind: Kind,
+    },
+    /// A region in which failing rolls back begins.
+    Checkpoint,
+    /// The undo entries so far are final.
+    Settled {
+        /// The last of them.
+        up_to: u64,
+    },
+    /// A guided flow's state was edited.
+    State {
+        /// Its revision.
+        revision: u64,
+        /// The new state.
+        payload: Payload,
+        /// The idempotency key of the command that did it.
+        command: Option<String>,
+    },
+    /// An undo was attempted.
+    Undone {
+        /// The record whose effect it undoes.
+        undoes: u64,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// Whether it succeeded.
+        outcome: Result<(), Failure>,
+        /// Why it was skipped, when an operator did that.
+        skipped: Option<String>,
+    },
+    /// Somebody outside the workflow's code did something to the run.
+    Control(Control),
+    /// The run came to its end. Last in every history.
+    Finished(Finished),
+}
+
+impl Body {
+    /// True for what user code waits for: handed out in `seq` order, one per pass.
+    pub fn is_outcome(&self) -> bool {
+        matches!(self, Self::Ended(_) | Self::Taken(_) | Self::Carried { .. })
+    }
+
+    /// True for what a cursor does not see: it is looked up by name, or concerns no site at all.
+    pub fn is_fact(&self) -> bool {
+        matches!(
+            self,
+            Self::Begun(_)
+                | Self::Pin { .. }
+                | Self::Removed { .. }
+                | Self::Checkpoint
+                | Self::Settled { .. }
+                | Self::State { .. }
+                | Self::Undone { .. }
+                | Self::Control(_)
+                | Self::Finished(_)
+        )
+    }
+}
+
+/// How a run came to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// The workflow's name.
+    pub workflow: String,
+    /// The input: a JSON object with a field per parameter, sealed by the codec.
+    pub input: Payload,
+    /// A hash of the input's canonical JSON, taken before it was sealed.
+    pub input_hash: u64,
+    /// What `uuid!`, `random!` and idempotency keys are derived from.
+    pub seed: u128,
+    /// How many times the run was rewound or compensated and recovered.
+    pub generation: u32,
+    /// The run that started this one, and where.
+    pub parent: Option<(RunId, Location)>,
+    /// The run this one was forked from.
+    pub forked_from: Option<RunId>,
+}
+
+/// Which container was entered, and what it looked like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// A join with these branches, in declared order.
+    Join(Vec<String>),
+    /// A race with these branches, in declared order.
+    Race(Vec<String>),
+    /// A `join_all!` of so many items.
+    JoinAll(u64),
+    /// A carried loop with these locals.
+    Carry(Vec<String>),
+    /// A stage of a guided flow, at its so-manieth visit, and whether it keeps what an earlier visit left.
+    Stage {
+        /// Which visit, from 1.
+        visit: u32,
+        /// The visit whose results it keeps.
+        keeps: Option<u32>,
+    },
+}
+
+/// What a site waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waiting {
+    /// A deadline.
+    Sleep {
+        /// When it ends.
+        until: Timestamp,
+    },
+    /// A message.
+    Recv {
+        /// From these channels; any when absent.
+        channels: Option<Vec<String>>,
+        /// At the latest.
+        until: Option<Timestamp>,
+        /// How many.
+        want: u32,
+    },
+    /// A child run.
+    Child {
+        /// Its id.
+        id: RunId,
+        /// True when the parent does not wait for its result.
+        detached: bool,
+    },
+    /// Its own body, which was running when the run was evicted, or had not begun.
+    Body,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttemptState {
+    /// Its body is about to run (written only where a crash must be told from never having begun).
+    Started,
+    /// It failed, and another one follows.
+    Failed {
+        /// How.
+        failure: Failure,
+        /// When the next attempt may begin: chosen once, never recomputed.
+        wake_at: Timestamp,
+    },
+}
+
+/// An operation that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Which operation: a step, now, sleep, child, send or reply.
+    pub kind: Kind,
+    /// Its value or its failure.
+    pub outcome: Result<Payload, Failure>,
+    /// How many times a body was entered for it.
+    pub attempts: u32,
+    /// When the last attempt began.
+    pub started_at: Timestamp,
+    /// A hash of what the user's code passed in, where the site records one.
+    pub input_hash: Option<u64>,
+}
+
+/// A message taken from the inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The message's id.
+    pub id: u128,
+    /// The channel it was sent on.
+    pub channel: String,
+    /// Its place in the run's inbox.
+    pub arrival: u64,
+    /// When it arrived.
+    pub at: Timestamp,
+    /// The sender's own key against duplicates.
+    pub dedup: Option<String>,
+    /// The request to answer, when the sender waits for one.
+    pub reply_to: Option<Bytes>,
+    /// The value.
+    pub payload: Payload,
+}
+
+/// What was done to a run from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Control {
+    /// It was asked to stop; with `undo`, to roll back first.
+    Cancel {
+        /// Whether to roll back first.
+        undo: bool,
+    },
+    /// It was taken out of memory.
+    Evicted,
+    /// It was made to retry what had failed.
+    Recovered,
+    /// Everything sequentially after a location was removed.
+    Rewound {
+        /// The location.
+        to: Location,
+        /// The run's generation from then on.
+        generation: u32,
+        /// How many records were removed.
+        removed: u64,
+    },
+    /// A stage or an undo was skipped.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finished {
+    /// With this value.
+    Completed(Payload),
+    /// With this failure.
+    Failed(Failure),
+    /// By being cancelled.
+    Cancelled,
+}
