@@ -1,0 +1,131 @@
+//! The laws of storage, as tests for any [`Store`].
+//!
+//! Write a [`Harness`] and name it: `workflow::conformance!(MyHarness)` makes a `#[test]` of every law. They use threads
+//! and need no runtime.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a law that does not hold panics"
+)]
+
+mod appends;
+mod crashes;
+mod crowds;
+mod reads;
+mod scene;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use super::{Store, StoreError};
+use crate::replay::{RunKey, Timestamp};
+
+pub use appends::*;
+pub use crashes::*;
+pub use crowds::*;
+pub use reads::*;
+
+/// How the laws get at stores of a kind.
+pub trait Harness: Send + Sized + 'static {
+    /// The kind.
+    type Store: Store;
+
+    /// A place of its own for one store, and that store, new.
+    fn fresh() -> (Self, Arc<Self::Store>);
+
+    /// The same store after it was closed: `closed` was, and may be kept or dropped.
+    fn reopen(&mut self, closed: Arc<Self::Store>) -> Arc<Self::Store>;
+
+    /// The same store after its process was killed, or the power cut, at this instant. `crashed` may go on being used: as a
+    /// stale owner would, without being seen by the new one.
+    fn crash(&mut self, crashed: &Arc<Self::Store>) -> Arc<Self::Store>;
+
+    /// Gives the store time to do what it does when idle, if it does anything.
+    fn rest(&mut self, store: &Arc<Self::Store>) {
+        let _ = store;
+    }
+}
+
+/// The runs that are due, in order.
+fn due(store: &Arc<impl Store>, until: Timestamp, limit: usize) -> Result<Vec<RunKey>, StoreError> {
+    let due = block_on(store.due(None, until, limit))?;
+    Ok(due.into_iter().map(|(_, run)| run).collect())
+}
+
+/// The earliest wake time of all runs.
+fn next_due(store: &Arc<impl Store>) -> Result<Option<Timestamp>, StoreError> {
+    let due = block_on(store.due(None, Timestamp::MAX, 1))?;
+    Ok(due.first().map(|(at, _)| *at))
+}
+
+/// Runs a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Makes a test of every law of storage, for the store of a [`Harness`](crate::store::conformance::Harness).
+#[macro_export]
+macro_rules! conformance {
+    ($harness:ty) => {
+        $crate::conformance! { @laws $harness;
+            an_append_is_seen_by_every_read
+            the_last_write_of_a_row_wins
+            what_does_not_exist_is_not_found
+            an_id_is_given_to_one_run
+            a_stale_owner_cannot_append
+            a_final_run_takes_nothing_more
+            a_repeated_append_is_not_written_twice
+            an_append_that_does_not_follow_is_a_conflict
+            what_is_refused_leaves_no_trace
+            a_final_state_clears_wake_time_and_waits
+            cancel_wins_against_a_later_completion
+            cancel_loses_against_an_earlier_completion
+            of_cancel_and_completion_at_once_one_wins
+            a_delete_takes_a_scope_and_what_is_under_it
+            a_delete_leaves_what_its_own_batch_writes
+            hostile_keys_delete_only_themselves
+            records_are_listed_in_the_order_of_their_numbers
+            wake_times_are_set_moved_and_cleared
+            due_gives_the_past_ones_only
+            active_is_exactly_the_active_rows
+            a_listing_pages_through_what_fits
+            indexes_are_exact_under_random_operations
+            a_completed_run_reads_the_same_after_reopening
+            numbers_are_never_given_twice
+            a_closed_store_refuses_everything
+            a_crash_keeps_every_acknowledged_append
+            a_crash_after_every_append_of_random_ones_loses_nothing
+            a_crash_loses_no_wake_time
+            a_crash_at_a_prune_leaves_no_orphans
+            a_thousand_appends_at_once_are_all_kept
+            appends_of_one_run_keep_their_order
+            a_dropped_append_strands_nobody
+            an_abandoned_append_strands_nobody
+            a_reader_sees_only_whole_batches
+        }
+    };
+    (@laws $harness:ty; $($law:ident)+) => {
+        $(
+            #[test]
+            fn $law() {
+                $crate::store::conformance::$law::<$harness>();
+            }
+        )+
+    };
+}

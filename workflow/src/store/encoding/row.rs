@@ -1,0 +1,140 @@
+//! The row of a run as it is written. Its number is not: that is the key it is kept under.
+
+use bytes::Bytes;
+
+use super::{
+    Fault, VERSION,
+    read::Reader,
+    write::{Writer, seal},
+};
+use crate::replay::{CodeId, RunKey};
+#[cfg(feature = "redb")]
+use crate::store::{NewRun, RunPatch};
+use crate::store::{Parked, RunRow, StoreError};
+
+/// Writes a row onto the end of `out`, without its number.
+pub fn encode_row(row: &RunRow, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut writer = Writer(out);
+    writer.u8(VERSION);
+    writer.text(row.id.as_str());
+    writer.text(&row.workflow);
+    writer.tag(row.state);
+    writer.option(row.parked.as_ref(), put_parked);
+    writer.fixed(row.advanced_by.0);
+    writer.varint(row.epoch);
+    writer.varint(row.last_seq);
+    writer.varint(row.last_append.0);
+    writer.varint(row.last_append.1);
+    writer.varint(row.generation.into());
+    writer.option(row.wake_at, Writer::timestamp);
+    writer.option(row.waits.as_deref(), Writer::texts);
+    writer.varint(row.inbox_seq);
+    writer.parent(row.parent.as_ref());
+    writer.bool(row.detached);
+    writer.option(row.progress.as_deref(), Writer::text);
+    writer.timestamp(row.created_at);
+    writer.timestamp(row.updated_at);
+    writer.option(row.finished_at, Writer::timestamp);
+    seal(out, start);
+}
+
+/// Reads the row of run `key`.
+///
+/// # Errors
+/// [`StoreError::Newer`] when a newer program wrote it, [`StoreError::Corrupt`] when it is damaged.
+pub fn decode_row(key: RunKey, bytes: &Bytes) -> Result<RunRow, StoreError> {
+    decode(key, bytes).map_err(|fault| fault.of("run row"))
+}
+
+fn decode(key: RunKey, bytes: &Bytes) -> Result<RunRow, Fault> {
+    let mut input = Reader::sealed(bytes)?;
+    match input.u8()? {
+        VERSION => {}
+        newer => return Err(Fault::Newer("version", newer)),
+    }
+    // Bytes after the last field are a newer program's, and may be skipped.
+    Ok(RunRow {
+        key,
+        id: input.run_id()?,
+        workflow: input.text()?,
+        state: input.tag()?,
+        parked: input.option(get_parked)?,
+        advanced_by: CodeId(input.fixed()?),
+        epoch: input.varint()?,
+        last_seq: input.varint()?,
+        last_append: (input.varint()?, input.varint()?),
+        generation: input.u32()?,
+        wake_at: input.option(Reader::timestamp)?,
+        waits: input.option(Reader::texts)?,
+        inbox_seq: input.varint()?,
+        parent: input.parent()?,
+        detached: input.bool()?,
+        progress: input.option(Reader::text)?,
+        created_at: input.timestamp()?,
+        updated_at: input.timestamp()?,
+        finished_at: input.option(Reader::timestamp)?,
+    })
+}
+
+fn put_parked(out: &mut Writer<'_>, parked: &Parked) {
+    out.tag(parked.reason);
+    out.fixed(parked.by.0);
+    out.text(&parked.detail);
+}
+
+fn get_parked(input: &mut Reader<'_>) -> Result<Parked, Fault> {
+    Ok(Parked {
+        reason: input.tag()?,
+        by: CodeId(input.fixed()?),
+        detail: input.text()?,
+    })
+}
+
+#[cfg(feature = "redb")]
+pub(crate) fn put_new_run(out: &mut Writer<'_>, run: &NewRun) {
+    out.text(run.id.as_str());
+    out.text(&run.workflow);
+    out.parent(run.parent.as_ref());
+    out.bool(run.detached);
+}
+
+#[cfg(feature = "redb")]
+pub(crate) fn get_new_run(input: &mut Reader<'_>) -> Result<NewRun, Fault> {
+    Ok(NewRun {
+        id: input.run_id()?,
+        workflow: input.text()?,
+        parent: input.parent()?,
+        detached: input.bool()?,
+    })
+}
+
+#[cfg(feature = "redb")]
+pub(crate) fn put_patch(out: &mut Writer<'_>, patch: &RunPatch) {
+    out.option(patch.state, Writer::tag);
+    out.option(patch.parked.as_ref(), |out, parked| {
+        out.option(parked.as_ref(), put_parked);
+    });
+    out.option(patch.wake_at, |out, wake_at| {
+        out.option(wake_at, Writer::timestamp);
+    });
+    out.option(patch.waits.as_ref(), |out, waits| {
+        out.option(waits.as_deref(), Writer::texts);
+    });
+    out.option(patch.progress.as_deref(), Writer::text);
+    out.timestamp(patch.at);
+    out.fixed(patch.code.0);
+}
+
+#[cfg(feature = "redb")]
+pub(crate) fn get_patch(input: &mut Reader<'_>) -> Result<RunPatch, Fault> {
+    Ok(RunPatch {
+        state: input.option(Reader::tag)?,
+        parked: input.option(|input| input.option(get_parked))?,
+        wake_at: input.option(|input| input.option(Reader::timestamp))?,
+        waits: input.option(|input| input.option(Reader::texts))?,
+        progress: input.option(Reader::text)?,
+        at: input.timestamp()?,
+        code: CodeId(input.fixed()?),
+    })
+}

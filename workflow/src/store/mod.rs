@@ -1,0 +1,157 @@
+//! Floor 1: where runs are kept.
+//!
+//! A [`Store`] answers few questions: append this batch durably, read this run, what is due. Everything a transition
+//! implies is in one [`Append`], and so in one transaction.
+
+#![deny(clippy::indexing_slicing)]
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod encoding;
+mod error;
+mod memory;
+#[cfg(feature = "redb")]
+pub mod redb;
+mod run;
+mod transition;
+
+#[cfg(feature = "redb")]
+pub use self::redb::RedbStore;
+pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use run::{NewRun, Page, Parked, RunFilter, RunPatch, RunRow};
+
+use std::fmt;
+use std::pin::Pin;
+
+use crate::replay::{Location, Record, RunId, RunKey, Timestamp};
+
+/// A boxed future, so that stores can be used as `dyn Store`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where runs are kept.
+///
+/// # What an implementer owes
+///
+/// 1. `append` resolves with `Ok` only when the whole batch is durable: a power cut after that loses nothing of it.
+/// 2. A batch is seen whole or not at all, by every reader and after every crash.
+/// 3. An append is refused, and nothing of it written, when the run's epoch is newer than the batch's (`Lost`), when
+///    the run is final (`Final`), or when it creates a run whose id is taken (`Exists`).
+/// 4. A batch whose (epoch, number) equals the run's last append is not written again: `AlreadyApplied`.
+/// 5. A batch whose `expected_seq` is not the run's last record is refused with `StoreError::Conflict`.
+/// 6. Dropping the future of an append does not cancel it: the batch is written or it is not, whole.
+/// 7. Appends of one run are applied in the order in which their futures were first polled.
+/// 8. Reads see every append that has resolved.
+/// 9. `due` is exactly the rows' wake times; `active` is exactly the rows in an active state.
+/// 10. No transaction is open, and no lock held, while user code runs.
+pub trait Store: Send + Sync + fmt::Debug + 'static {
+    /// Who this store is.
+    fn identity(&self) -> Identity;
+
+    /// The next run number. Never given twice, also not after a crash.
+    fn allocate(&self) -> RunKey;
+
+    /// Writes one transition durably.
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>>;
+
+    /// Cancels a run that is not final: one compare-and-set against its completion. Its epoch is bumped, so that a later append of
+    /// its owner is refused; its wake time and waits are gone, and its last record is `Finished(Cancelled)`.
+    /// `Final` when the run is final, or does not exist.
+    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>>;
+
+    /// The row of the run with this id.
+    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>>;
+
+    /// The row of the run with this number.
+    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>>;
+
+    /// A run's row and its whole kept history, in `seq` order, as of one instant.
+    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>>;
+
+    /// Up to `limit` runs whose wake time is not after `until`, in order of (wake time, number), from the one after
+    /// `after` on.
+    fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>>;
+
+    /// Up to `limit` runs after `after` whose row is in an active state (`Pending`, `Running`, `RollingBack`), in
+    /// number order. What an engine recovers when it opens the store.
+    fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>>;
+
+    /// Rows that fit the filter, in number order.
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>>;
+
+    /// Brings everything to rest: waits for commits under way, folds, lets go of the file. Later calls fail with
+    /// `StoreError::Closed`.
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// Who a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Chosen at random when the store was created.
+    pub id: u128,
+    /// How many times it was opened: the epoch of every claim made through this opening.
+    pub boot: u64,
+}
+
+impl Identity {
+    /// An id for a new store: 128 bits of the randomness that the standard library seeds its hash maps with.
+    pub(crate) fn random() -> u128 {
+        use std::hash::{BuildHasher, RandomState};
+        let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+        half() << 64 | half()
+    }
+}
+
+/// One transition of one run, and everything it implies.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The run.
+    pub run: RunKey,
+    /// The epoch of the writer's claim.
+    pub epoch: u64,
+    /// The number of this batch within the claim, from 1.
+    pub number: u64,
+    /// The run's last record before this batch; 0 when there is none.
+    pub expected_seq: u64,
+    /// The new run, when this batch creates it.
+    pub create: Option<NewRun>,
+    /// New records, in `seq` order without a gap.
+    pub records: Vec<Record>,
+    /// Scopes whose records so far (those before this batch) are deleted, each with everything under it.
+    pub deletes: Vec<Location>,
+    /// What changes in the run's row.
+    pub patch: RunPatch,
+}
+
+/// What became of an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Appended {
+    /// It is durable.
+    Applied,
+    /// It was durable already.
+    AlreadyApplied,
+    /// The run belongs to a newer claim. Nothing was written.
+    Lost,
+    /// The run is final, or does not exist. Nothing was written.
+    Final,
+    /// A run with that id exists. Nothing was written.
+    Exists(RunKey),
+}
+
+/// A run as one instant saw it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Its row.
+    pub row: RunRow,
+    /// Its kept records, in `seq` order.
+    pub history: Vec<Record>,
+}

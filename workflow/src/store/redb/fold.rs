@@ -1,0 +1,280 @@
+//! The fold: moves the oldest commits from the journal into the tables.
+//!
+//! 1. A slice is whole commits. Its transaction writes what they add up to and removes them, so that the tables are
+//!    always exactly what the journal before [`FOLDED`](super::tables::meta::FOLDED) says.
+//! 2. Only the fold writes the tables, one at a time: what it reads before its transaction is still true in it.
+//! 3. It holds up commits only while it writes a slice, not while it prepares one.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use redb::{ReadTransaction, WriteTransaction};
+
+use super::core::Core;
+use super::entry::{Entry, framed, prune, put_framed};
+use super::queue::Refusal;
+use super::tables::{
+    self, DUE, Failed, IDS, JOURNAL, META, RECORDS, RUNS, STATES, due_key, listed, meta,
+};
+use super::tail::Slice;
+use crate::replay::{RunKey, RunState, Timestamp};
+use crate::store::{RunRow, StoreError};
+
+/// So much is folded in one transaction. The more batches of a run at once, the less each costs; the more runs, the
+/// longer commits wait.
+const SLICE: Slice = Slice {
+    entries: 8192,
+    runs: 1024,
+    bytes: 4 << 20,
+};
+/// A chunk up to this size is rewritten with what is added to it: a run that wakes now and then stays in few.
+const SMALL_CHUNK: usize = 2 << 10;
+/// A chunk is not filled further than this.
+const FULL_CHUNK: usize = 64 << 10;
+
+impl Core {
+    /// Folds until the journal is empty, or was not when it was begun.
+    pub(super) fn fold_all(&self) -> Result<(), StoreError> {
+        let end = self.tail().next;
+        loop {
+            let folded =
+                catch_unwind(AssertUnwindSafe(|| self.fold_slice())).unwrap_or_else(|_| {
+                    self.queue.refuse(Refusal::Panicked);
+                    Err(Refusal::Panicked.error())
+                })?;
+            if folded.is_none_or(|folded| folded >= end) {
+                return Ok(());
+            }
+            // Whoever waits to commit goes first.
+            std::thread::yield_now();
+        }
+    }
+
+    /// Folds one slice; the commit up to which everything is folded then, or `None` when there was nothing to fold.
+    pub(super) fn fold_slice(&self) -> Result<Option<u64>, StoreError> {
+        let _one_at_a_time = self.folding();
+        let (entries, end) = self.tail().oldest(SLICE);
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let changes = self.file.read("folding", |txn| prepare(txn, entries))?;
+
+        let writer = &mut *self.writer();
+        if writer.broken {
+            self.recover(writer)?;
+        }
+        let written = self.file.with("folding", |database| {
+            let mut txn = database.begin_write()?;
+            txn.set_quick_repair(true);
+            write(&txn, &changes, self.identity.id, end)?;
+            Ok(txn.commit()?)
+        });
+        if let Err(error) = written {
+            writer.broken = true;
+            return Err(error);
+        }
+        self.tail().forget(end);
+        Ok(Some(end))
+    }
+}
+
+/// What a slice does to one run.
+struct Change {
+    run: RunKey,
+    past: Option<(RunState, Option<Timestamp>)>,
+    row: RunRow,
+    removed: Vec<u64>,
+    chunks: Vec<(u64, Vec<u8>)>,
+}
+
+fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Vec<Change>, Failed> {
+    let mut runs = BTreeMap::<RunKey, Vec<Arc<Entry>>>::new();
+    for entry in entries {
+        runs.entry(entry.run()).or_default().push(entry);
+    }
+    let table = txn.open_table(RUNS)?;
+    let mut changes = Vec::with_capacity(runs.len());
+    for (run, entries) in runs {
+        let stored = tables::row(&table, run)?;
+        if let Some(change) = change(txn, run, stored, &entries)? {
+            changes.push(change);
+        }
+    }
+    Ok(changes)
+}
+
+fn change(
+    txn: &ReadTransaction,
+    run: RunKey,
+    stored: Option<RunRow>,
+    entries: &[Arc<Entry>],
+) -> Result<Option<Change>, Failed> {
+    let past = stored.as_ref().map(|row| (row.state, row.wake_at));
+    let mut row = stored;
+    let mut first = None;
+    let mut records = Vec::new();
+    let mut chunks = Vec::new();
+    let mut removed = Vec::new();
+
+    if past.is_some() {
+        let prunes = entries
+            .iter()
+            .any(|entry| !entry.transition.deletes.is_empty());
+        if prunes {
+            (chunks, removed) = pruned(tables::chunks(txn, run)?, entries)?;
+        } else if let Some((at, chunk)) = last_chunk(txn, run)? {
+            framed(&chunk, &mut records)?;
+            first = Some(at);
+        }
+    }
+    for entry in entries {
+        let transition = &entry.transition;
+        match (&transition.create, &mut row) {
+            (Some(new), _) => row = Some(transition.created(new)),
+            (None, Some(row)) => transition.apply(row),
+            // Its creation is neither here nor there. Nothing is lost: the journal keeps it.
+            (None, None) => {
+                let detail = format!("run {} has batches, but was not created", run.0);
+                return Err(StoreError::Corrupt {
+                    what: "batch",
+                    detail,
+                }
+                .into());
+            }
+        }
+        prune(&mut records, transition)?;
+        if first.is_none() && !entry.records.is_empty() {
+            first = Some(transition.expected_seq + 1);
+        }
+        records.extend(entry.records.iter().cloned());
+    }
+    if let Some(first) = first {
+        pack(first, &records, &mut chunks);
+    }
+    Ok(row.map(|row| Change {
+        run,
+        past,
+        row,
+        removed,
+        chunks,
+    }))
+}
+
+/// A run's last chunk, if it is to be rewritten with what is added.
+fn last_chunk(txn: &ReadTransaction, run: RunKey) -> Result<Option<(u64, Bytes)>, Failed> {
+    let table = txn.open_table(RECORDS)?;
+    let Some(last) = table.range((run.0, 0)..=(run.0, u64::MAX))?.next_back() else {
+        return Ok(None);
+    };
+    let (key, value) = last?;
+    let small = value.value().len() <= SMALL_CHUNK;
+    Ok(small.then(|| (key.value().1, Bytes::copy_from_slice(value.value()))))
+}
+
+/// The stored chunks that deletions change, as they are then, and those that go.
+#[expect(
+    clippy::type_complexity,
+    reason = "two lists, named where they are taken apart"
+)]
+fn pruned(
+    stored: Vec<(u64, Bytes)>,
+    entries: &[Arc<Entry>],
+) -> Result<(Vec<(u64, Vec<u8>)>, Vec<u64>), StoreError> {
+    let mut changed = Vec::new();
+    let mut removed = Vec::new();
+    for (first, chunk) in stored {
+        let mut records = Vec::new();
+        framed(&chunk, &mut records)?;
+        let before = records.len();
+        for entry in entries {
+            prune(&mut records, &entry.transition)?;
+        }
+        if records.is_empty() {
+            removed.push(first);
+        } else if records.len() < before {
+            let mut out = Vec::with_capacity(chunk.len());
+            for record in &records {
+                put_framed(&mut out, record);
+            }
+            changed.push((first, out));
+        }
+    }
+    Ok((changed, removed))
+}
+
+/// Packs records into chunks. A chunk's key is at most the `seq` of its first record and more than that of any before.
+fn pack(first: u64, records: &[Bytes], chunks: &mut Vec<(u64, Vec<u8>)>) {
+    let mut key = first;
+    let mut out = Vec::new();
+    for record in records {
+        if out.len() >= FULL_CHUNK {
+            chunks.push((key, std::mem::take(&mut out)));
+            key = crate::store::encoding::peek_record(record).map_or(key + 1, |peek| peek.seq);
+        }
+        put_framed(&mut out, record);
+    }
+    chunks.push((key, out));
+}
+
+fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> Result<(), Failed> {
+    let mut runs = txn.open_table(RUNS)?;
+    for change in spread(changes) {
+        runs.insert(change.run.0, &tables::encoded(&change.row)[..])?;
+    }
+    let mut records = txn.open_table(RECORDS)?;
+    for change in spread(changes) {
+        let run = change.run.0;
+        for first in &change.removed {
+            records.remove((run, *first))?;
+        }
+        for (first, chunk) in &change.chunks {
+            if chunk.is_empty() {
+                records.remove((run, *first))?;
+            } else {
+                records.insert((run, *first), &chunk[..])?;
+            }
+        }
+    }
+    let mut ids = txn.open_table(IDS)?;
+    for change in changes.iter().filter(|change| change.past.is_none()) {
+        ids.insert((tables::id_hash(store, &change.row.id), change.run.0), ())?;
+    }
+    let mut due = txn.open_table(DUE)?;
+    let mut states = txn.open_table(STATES)?;
+    for change in changes {
+        let run = change.run;
+        let (state, wake_at) = change.past.unzip();
+        let wake_at = wake_at.flatten();
+        if wake_at != change.row.wake_at {
+            if let Some(at) = wake_at {
+                due.remove(due_key(at, run))?;
+            }
+            if let Some(at) = change.row.wake_at {
+                due.insert(due_key(at, run), ())?;
+            }
+        }
+        if state != Some(change.row.state) {
+            if let Some(state) = state.and_then(listed) {
+                states.remove((state, run.0))?;
+            }
+            if let Some(state) = listed(change.row.state) {
+                states.insert((state, run.0), ())?;
+            }
+        }
+    }
+    txn.open_table(JOURNAL)?.retain_in(..end, |_, _| false)?;
+    txn.open_table(META)?
+        .insert(meta::FOLDED, u128::from(end))?;
+    Ok(())
+}
+
+/// Every second one, then the others. The database splits a full page in halves; rows written in order would leave each
+/// half behind for ever, this way the second pass fills them.
+fn spread(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    changes
+        .iter()
+        .step_by(2)
+        .chain(changes.iter().skip(1).step_by(2))
+}

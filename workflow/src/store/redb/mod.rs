@@ -1,0 +1,228 @@
+//! The embedded store: one file, by redb.
+//!
+//! # How it works
+//!
+//! 1. **A commit is one value.** Everything that waits is written as one value of the journal table, in one durable
+//!    transaction. Whoever waits does it itself when nobody else does: no thread is woken for a step.
+//! 2. **The tail is in memory.** What the journal holds and the tables do not is indexed in memory, and rebuilt when the
+//!    file is opened.
+//! 3. **The fold is bulk work.** When the tail is long, or nothing happens, it is moved into the tables, many runs at a
+//!    time, in order. A run that waits takes no memory then. Folds and closing leave the file so that it opens
+//!    at once, also after a kill; commits of steps do not pay for that.
+//!
+//! The file is for one store at a time: whoever else wants to know something asks the process that has it open.
+
+mod blocking;
+mod commit;
+mod core;
+mod entry;
+mod file;
+mod fold;
+mod judge;
+mod keeper;
+mod queue;
+mod read;
+mod tables;
+mod tail;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::blocking::offload;
+use self::commit::Appending;
+use self::core::{Core, Options};
+use self::entry::Entry;
+use self::file::Source;
+use self::keeper::Keeper;
+use self::queue::{Change, Refusal};
+use super::{
+    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+};
+use crate::replay::{RunId, RunKey, Timestamp};
+
+/// Keeps runs in one file.
+///
+/// Dropping it waits for commits under way, folds and lets go of the file, as [`Store::close`] does.
+#[derive(Debug)]
+pub struct RedbStore {
+    core: Arc<Core>,
+    keeper: Arc<Mutex<Option<Keeper>>>,
+}
+
+/// How to open a [`RedbStore`].
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct RedbStoreBuilder {
+    options: Options,
+}
+
+impl RedbStore {
+    /// Opens the store in this file, or makes a new one when there is no file or an empty one.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`], [`StoreError::NewerFormat`], [`StoreError::Damaged`] and [`StoreError::NotAStore`] when the
+    /// file is not one to be opened, which leaves it as it is; [`StoreError::Io`] when it cannot be read or written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::builder().open(path)
+    }
+
+    /// Opens one with other than the default options.
+    pub fn builder() -> RedbStoreBuilder {
+        RedbStoreBuilder {
+            options: Options {
+                cache: 4 << 20,
+                fold_entries: 8192,
+                fold_bytes: 8 << 20,
+            },
+        }
+    }
+
+    /// Folds what is unfolded, without waiting for an idle moment. Nothing needs this but backups and tests; it waits for
+    /// the disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the file cannot be written.
+    pub fn fold(&self) -> Result<(), StoreError> {
+        self.core.check_open()?;
+        self.core.fold_all()
+    }
+
+    fn start(source: Source, options: Options) -> Result<Self, StoreError> {
+        let core = Arc::new(Core::open(source, options)?);
+        let keeper = Keeper::start(Arc::clone(&core))?;
+        // What a crash left in the journal is folded when nothing else is to be done.
+        core.signal.nudge();
+        Ok(Self {
+            core,
+            keeper: Arc::new(Mutex::new(Some(keeper))),
+        })
+    }
+}
+
+impl RedbStoreBuilder {
+    /// How much of the file is kept in memory, in bytes; 4 MiB by default. More helps when many runs are read again and
+    /// again and the operating system has no memory to spare for the file.
+    pub fn cache_size(mut self, bytes: usize) -> Self {
+        self.options.cache = bytes;
+        self
+    }
+
+    /// After how many unfolded batches a fold begins; 8192 by default. Fewer take less memory, and less time to open
+    /// after a crash; more make folds rarer.
+    pub fn fold_threshold(mut self, batches: usize) -> Self {
+        self.options.fold_entries = batches.max(1);
+        self
+    }
+
+    /// Opens the store in this file. See [`RedbStore::open`].
+    ///
+    /// # Errors
+    /// As [`RedbStore::open`].
+    pub fn open(self, path: impl AsRef<Path>) -> Result<RedbStore, StoreError> {
+        RedbStore::start(Source::Path(PathBuf::from(path.as_ref())), self.options)
+    }
+
+    /// Opens the store on a storage of your own. `open` is called again after a failed write.
+    ///
+    /// # Errors
+    /// As [`RedbStore::open`].
+    pub fn open_backend<B: ::redb::StorageBackend>(
+        self,
+        open: impl Fn() -> std::io::Result<B> + Send + Sync + 'static,
+    ) -> Result<RedbStore, StoreError> {
+        RedbStore::start(Source::backend(open), self.options)
+    }
+}
+
+/// A run's number is the number of the opening, then one of its own: so none is given twice, and none costs a commit.
+const OPENING_SHIFT: u32 = 40;
+
+impl Store for RedbStore {
+    fn identity(&self) -> Identity {
+        self.core.identity
+    }
+
+    fn allocate(&self) -> RunKey {
+        let count = self.core.allocated.fetch_add(1, Ordering::Relaxed);
+        RunKey((self.core.identity.boot << OPENING_SHIFT) + count)
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        let change = append
+            .split()
+            .map(|(transition, records)| Change::Batch(Arc::new(Entry::new(transition, &records))));
+        Box::pin(Appending::new(&self.core, change))
+    }
+
+    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(Appending::new(&self.core, Ok(Change::Cancel(run, at))))
+    }
+
+    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
+        Box::pin(async move { self.core.find(id) })
+    }
+
+    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
+        Box::pin(async move { self.core.row(run) })
+    }
+
+    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
+        let core = Arc::clone(&self.core);
+        Box::pin(offload(move || core.load(run)))
+    }
+
+    fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
+        Box::pin(async move { self.core.due(after, until, limit) })
+    }
+
+    fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        Box::pin(async move { self.core.active(after, limit) })
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
+        let (core, filter) = (Arc::clone(&self.core), filter.clone());
+        Box::pin(offload(move || core.list(&filter)))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        let (core, keeper) = (Arc::clone(&self.core), Arc::clone(&self.keeper));
+        Box::pin(offload(move || close(&core, &keeper)))
+    }
+}
+
+impl Drop for RedbStore {
+    fn drop(&mut self) {
+        // Who wants to know whether it went well closes it. What is durable stays so.
+        drop(close(&self.core, &self.keeper));
+    }
+}
+
+fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> {
+    let refused = core.queue.refusal();
+    core.queue.refuse(Refusal::Closed);
+    let keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(keeper) = keeper else {
+        return Err(StoreError::Closed);
+    };
+    while !core.queue.is_empty() {
+        core.round();
+    }
+    keeper.stop(core);
+    // A commit under way has taken its batches from the queue, and ends before the writer is free.
+    drop(core.writer());
+    let folded = match refused {
+        None => core.fold_all(),
+        Some(refusal) => Err(refusal.error()),
+    };
+    folded.and(core.file.close())
+}

@@ -1,0 +1,233 @@
+//! Who commits: whoever waits for it.
+//!
+//! 1. At most one task has the *role* of committing. It commits everything that is queued, for all.
+//! 2. When its own batch is durable it has done enough: if others are queued it offers the role and wakes one of them.
+//! 3. An offered role is anybody's: the next that is polled or that comes takes it. A waiter that goes away while the role
+//!    is offered passes the offer on. If nobody takes it, the keeper does. So no dropped future strands another.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use super::entry::Entry;
+use crate::replay::{RunKey, Timestamp};
+use crate::store::{Appended, StoreError};
+
+/// What waits to be committed.
+#[derive(Debug, Default)]
+pub(super) struct Queue(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<Request>,
+    role: Role,
+    refuses: Option<Refusal>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    #[default]
+    Free,
+    Offered,
+    Taken,
+}
+
+/// Why nothing is taken any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The store was closed.
+    Closed,
+    /// A commit panicked: nobody knows what is in memory.
+    Panicked,
+}
+
+/// One append that waits.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) change: Change,
+    pub(super) slot: Arc<Slot>,
+}
+
+/// What is to be written.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// This batch.
+    Batch(Arc<Entry>),
+    /// The cancellation of a run, made when the row to be cancelled is known.
+    Cancel(RunKey, Timestamp),
+}
+
+/// Where the answer is put.
+#[derive(Debug)]
+pub(super) struct Slot(Mutex<Waiter>);
+
+#[derive(Debug)]
+struct Waiter {
+    answer: Option<Result<Appended, StoreError>>,
+    waker: Waker,
+    answered: bool,
+    gone: bool,
+}
+
+impl Queue {
+    /// Queues a change. `true` when the caller has the role now.
+    pub(super) fn push(
+        &self,
+        change: Change,
+        waker: Waker,
+    ) -> Result<(Arc<Slot>, bool), StoreError> {
+        let slot = Arc::new(Slot(Mutex::new(Waiter {
+            answer: None,
+            waker,
+            answered: false,
+            gone: false,
+        })));
+        let mut inner = self.lock();
+        if let Some(refusal) = inner.refuses {
+            return Err(refusal.error());
+        }
+        inner.waiting.push_back(Request {
+            change,
+            slot: Arc::clone(&slot),
+        });
+        let leads = inner.role != Role::Taken;
+        inner.role = Role::Taken;
+        Ok((slot, leads))
+    }
+
+    /// Takes the role, if it is to be had and there is work.
+    pub(super) fn take_role(&self) -> bool {
+        let mut inner = self.lock();
+        let takes = inner.role != Role::Taken && !inner.waiting.is_empty();
+        if takes {
+            inner.role = Role::Taken;
+        }
+        takes
+    }
+
+    /// Gives the role back, or offers it. `false` when there is nobody to offer it to, but work.
+    pub(super) fn release(&self) -> bool {
+        let mut inner = self.lock();
+        inner.role = if inner.waiting.is_empty() {
+            Role::Free
+        } else {
+            Role::Offered
+        };
+        inner.wake_one()
+    }
+
+    /// Passes an offered role on, when a waiter that may have been woken for it goes away.
+    pub(super) fn pass_on(&self) -> bool {
+        let inner = self.lock();
+        inner.role != Role::Offered || inner.wake_one()
+    }
+
+    /// Up to `limit` requests, the oldest first.
+    pub(super) fn drain(&self, limit: usize) -> Vec<Request> {
+        let mut inner = self.lock();
+        let count = inner.waiting.len().min(limit);
+        inner.waiting.drain(..count).collect()
+    }
+
+    /// Puts requests back, before all others.
+    pub(super) fn put_back(&self, requests: Vec<Request>) {
+        let mut inner = self.lock();
+        for request in requests.into_iter().rev() {
+            inner.waiting.push_front(request);
+        }
+    }
+
+    /// Takes nothing more.
+    pub(super) fn refuse(&self, refusal: Refusal) {
+        let mut inner = self.lock();
+        inner.refuses.get_or_insert(refusal);
+    }
+
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.lock().refuses
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().waiting.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing that is done under the lock panics half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Wakes the first who is still there.
+    fn wake_one(&self) -> bool {
+        self.waiting.is_empty() || self.waiting.iter().any(|request| request.slot.wake())
+    }
+}
+
+impl Slot {
+    /// Gives the answer.
+    pub(super) fn answer(&self, answer: Result<Appended, StoreError>) {
+        let mut waiter = self.lock();
+        waiter.answer = Some(answer);
+        waiter.answered = true;
+        let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
+        drop(waiter);
+        waker.wake();
+    }
+
+    /// The answer, if it is there.
+    pub(super) fn taken(&self) -> Option<Result<Appended, StoreError>> {
+        self.lock().answer.take()
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.lock().answered
+    }
+
+    /// Whom to wake from now on.
+    pub(super) fn wait(&self, waker: &Waker) {
+        let mut waiter = self.lock();
+        if !waiter.waker.will_wake(waker) {
+            waiter.waker.clone_from(waker);
+        }
+    }
+
+    /// The one who waited is gone.
+    pub(super) fn leave(&self) {
+        self.lock().gone = true;
+    }
+
+    fn wake(&self) -> bool {
+        let waiter = self.lock();
+        if !waiter.gone {
+            waiter.waker.wake_by_ref();
+        }
+        !waiter.gone
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiter> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that goes away without an answer was lost to a panic: its waiter must learn that.
+impl Drop for Request {
+    fn drop(&mut self) {
+        if !self.slot.is_answered() {
+            self.slot.answer(Err(Refusal::Panicked.error()));
+        }
+    }
+}
+
+impl Refusal {
+    pub(super) fn error(self) -> StoreError {
+        match self {
+            Self::Closed => StoreError::Closed,
+            Self::Panicked => StoreError::Io {
+                operation: "committing",
+                retryable: false,
+                source: "a commit panicked: open the store again".into(),
+            },
+        }
+    }
+}

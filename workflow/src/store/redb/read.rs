@@ -1,0 +1,264 @@
+//! Reading: what the tail has, before what the tables have.
+//!
+//! The tail is looked at first, a snapshot of the tables taken after. So what a fold moves in between is in the snapshot;
+//! and what the snapshot holds too is known by the number up to which it was folded.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use redb::ReadTransaction;
+
+use super::core::Core;
+use super::entry::{framed, prune};
+use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
+use super::tail::Tail;
+use crate::replay::{RunId, RunKey, RunState, Timestamp};
+use crate::store::encoding::decode_record;
+use crate::store::{Loaded, Page, RunFilter, RunRow, StoreError};
+
+/// A listing looks at so many rows before it lets commits go on.
+const SLICE: usize = 256;
+
+impl Core {
+    pub(super) fn row(&self, run: RunKey) -> Result<Option<RunRow>, StoreError> {
+        self.check_open()?;
+        if let Some(here) = self.tail().runs.get(&run) {
+            return Ok(Some(here.row.clone()));
+        }
+        self.read("reading a run", |txn| {
+            tables::row(&txn.open_table(RUNS)?, run)
+        })
+    }
+
+    pub(super) fn find(&self, id: &RunId) -> Result<Option<RunRow>, StoreError> {
+        self.check_open()?;
+        {
+            let tail = self.tail();
+            if let Some(here) = tail.ids.get(id).and_then(|run| tail.runs.get(run)) {
+                return Ok(Some(here.row.clone()));
+            }
+        }
+        let hash = tables::id_hash(self.identity.id, id);
+        self.read("finding a run", |txn| {
+            let runs = txn.open_table(RUNS)?;
+            for key in txn.open_table(IDS)?.range((hash, 0)..=(hash, u64::MAX))? {
+                let row = tables::row(&runs, RunKey(key?.0.value().1))?;
+                if row.as_ref().is_some_and(|row| row.id == *id) {
+                    return Ok(row);
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    pub(super) fn load(&self, run: RunKey) -> Result<Option<Loaded>, StoreError> {
+        self.check_open()?;
+        loop {
+            let (here, next) = {
+                let tail = self.tail();
+                let here = tail
+                    .runs
+                    .get(&run)
+                    .map(|run| (run.row.clone(), run.entries.clone()));
+                (here, tail.next)
+            };
+            let loaded = self.read("loading a run", |txn| {
+                let (row, entries) = match &here {
+                    Some((row, entries)) => (Some(row.clone()), entries.clone()),
+                    None => (tables::row(&txn.open_table(RUNS)?, run)?, [].into()),
+                };
+                let Some(row) = row else {
+                    return Ok(Some(None));
+                };
+                let folded = folded(txn)?;
+                // More was committed and folded since the tail was looked at: row and records would be of two instants.
+                if folded > next {
+                    return Ok(None);
+                }
+                let mut records = Vec::new();
+                let begins = entries.front().filter(|(commit, _)| *commit >= folded);
+                if begins.is_none_or(|(_, entry)| entry.transition.create.is_none()) {
+                    for (_, chunk) in tables::chunks(txn, run)? {
+                        framed(&chunk, &mut records)?;
+                    }
+                }
+                for (_, entry) in entries.iter().filter(|(commit, _)| *commit >= folded) {
+                    prune(&mut records, &entry.transition)?;
+                    records.extend(entry.records.iter().cloned());
+                }
+                let history = records
+                    .iter()
+                    .map(decode_record)
+                    .collect::<Result<_, _>>()?;
+                Ok(Some(Some(Loaded { row, history })))
+            })?;
+            if let Some(loaded) = loaded {
+                return Ok(loaded);
+            }
+        }
+    }
+
+    pub(super) fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Timestamp, RunKey)>, StoreError> {
+        self.check_open()?;
+        let last = (until, RunKey(u64::MAX));
+        // A range that ends before it begins is empty, and the maps do not take it.
+        if after.is_some_and(|after| after >= last) {
+            return Ok(Vec::new());
+        }
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let tail = self.tail();
+        let here = tail.due.range((from, Bound::Included(last))).take(limit);
+        let mut due: BTreeSet<_> = here.copied().collect();
+        self.file.read("looking for due runs", |txn| {
+            let mut found = 0;
+            let from = from.map(|(at, run)| due_key(at, run));
+            let until = Bound::Included(due_key(last.0, last.1));
+            for key in txn.open_table(DUE)?.range((from, until))? {
+                if found >= limit {
+                    break;
+                }
+                let (at, run) = key?.0.value();
+                if !tail.runs.contains_key(&RunKey(run)) {
+                    found += 1;
+                    due.insert((Timestamp::from_millis(at), RunKey(run)));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(due.into_iter().take(limit).collect())
+    }
+
+    pub(super) fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> Result<Vec<RunKey>, StoreError> {
+        self.check_open()?;
+        let Some(from) = after.map_or(Some(0), |after| after.0.checked_add(1)) else {
+            return Ok(Vec::new());
+        };
+        let tail = self.tail();
+        let mut active: Vec<_> = tail
+            .active
+            .range(RunKey(from)..)
+            .take(limit)
+            .copied()
+            .collect();
+        self.file.read("looking for active runs", |txn| {
+            for state in [RunState::Pending, RunState::Running, RunState::RollingBack] {
+                let stored = stored_in(txn, &tail, state, from, limit)?;
+                active.extend(stored);
+            }
+            Ok(())
+        })?;
+        active.sort_unstable();
+        active.truncate(limit);
+        Ok(active)
+    }
+
+    pub(super) fn list(&self, filter: &RunFilter) -> Result<Page, StoreError> {
+        let mut rows = Vec::new();
+        let mut from = filter.after.map_or(Some(0), |after| after.0.checked_add(1));
+        while let Some(at) = from
+            && rows.len() <= filter.limit
+        {
+            self.check_open()?;
+            from = self.list_slice(filter, at, &mut rows)?;
+        }
+        let more = rows.len() > filter.limit;
+        rows.truncate(filter.limit);
+        let next = rows.last().filter(|_| more).map(|row| row.key);
+        Ok(Page { rows, next })
+    }
+
+    /// Lists some runs from `from` on; where to go on, if that is not the end.
+    fn list_slice(
+        &self,
+        filter: &RunFilter,
+        from: u64,
+        rows: &mut Vec<RunRow>,
+    ) -> Result<Option<u64>, StoreError> {
+        let tail = self.tail();
+        self.file.read("listing runs", |txn| {
+            let runs = txn.open_table(RUNS)?;
+            let mut stored = Vec::with_capacity(SLICE);
+            match filter.state.and_then(|state| listed(state).map(|_| state)) {
+                Some(state) => {
+                    for run in stored_in(txn, &tail, state, from, SLICE)? {
+                        stored.extend(tables::row(&runs, run)?);
+                    }
+                }
+                None => {
+                    for entry in runs.range(from..)?.take(SLICE) {
+                        let (run, row) = entry?;
+                        let (run, row) = (RunKey(run.value()), Bytes::copy_from_slice(row.value()));
+                        stored.push(crate::store::encoding::decode_row(run, &row)?);
+                    }
+                }
+            }
+            let end = if stored.len() < SLICE {
+                None
+            } else {
+                stored.last().map(|row| row.key.0)
+            };
+            let here = tail
+                .runs
+                .range(RunKey(from)..=RunKey(end.unwrap_or(u64::MAX)))
+                .map(|(_, run)| &run.row);
+            let mut slice: Vec<_> = here
+                .filter(|row| row.fits(filter))
+                .take(filter.limit.saturating_add(1))
+                .cloned()
+                .collect();
+            let stored = stored
+                .into_iter()
+                .filter(|row| !tail.runs.contains_key(&row.key) && row.fits(filter));
+            slice.extend(stored);
+            slice.sort_unstable_by_key(|row| row.key);
+            rows.extend(slice);
+            Ok(end.and_then(|end| end.checked_add(1)))
+        })
+    }
+}
+
+/// The runs that the tables have in this state, from `from` on, of which the tail says nothing newer.
+fn stored_in(
+    txn: &ReadTransaction,
+    tail: &Tail,
+    state: RunState,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<RunKey>, Failed> {
+    let Some(state) = listed(state) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for key in txn
+        .open_table(STATES)?
+        .range((state, from)..=(state, u64::MAX))?
+    {
+        if found.len() >= limit {
+            break;
+        }
+        let run = RunKey(key?.0.value().1);
+        if !tail.runs.contains_key(&run) {
+            found.push(run);
+        }
+    }
+    Ok(found)
+}
+
+/// The first commit that is not in the tables of this snapshot.
+fn folded(txn: &ReadTransaction) -> Result<u64, Failed> {
+    let folded = txn
+        .open_table(META)?
+        .get(meta::FOLDED)?
+        .map_or(0, |value| value.value());
+    Ok(u64::try_from(folded).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,142 @@
+//! What the file holds, and single rows of it.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | meta | name | number |
+//! | journal | number of the commit | its batches |
+//! | runs | run | its row |
+//! | records | run, first `seq` | that record and those after it |
+//! | ids | hash of the id, run | – |
+//! | due | wake time, run | – |
+//! | states | state, run | – (not of waiting and completed runs: they are the many) |
+
+use bytes::Bytes;
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use siphasher::sip::SipHasher13;
+
+use crate::replay::{RunId, RunKey, RunState, Timestamp};
+use crate::store::encoding::{decode_row, encode_row};
+use crate::store::{RunRow, StoreError};
+
+pub(super) const META: TableDefinition<'_, &str, u128> = TableDefinition::new("workflow.meta");
+pub(super) const JOURNAL: TableDefinition<'_, u64, &[u8]> =
+    TableDefinition::new("workflow.journal");
+pub(super) const RUNS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("workflow.runs");
+pub(super) const RECORDS: TableDefinition<'_, (u64, u64), &[u8]> =
+    TableDefinition::new("workflow.records");
+pub(super) const IDS: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("workflow.ids");
+pub(super) const DUE: TableDefinition<'_, (i64, u64), ()> = TableDefinition::new("workflow.due");
+pub(super) const STATES: TableDefinition<'_, (u8, u64), ()> =
+    TableDefinition::new("workflow.states");
+
+/// Names in the meta table.
+pub(super) mod meta {
+    /// The format of the file.
+    pub(crate) const FORMAT: &str = "format";
+    /// The store's id.
+    pub(crate) const ID: &str = "id";
+    /// How many times it was opened.
+    pub(crate) const BOOT: &str = "boot";
+    /// The first commit that is not in the tables yet.
+    pub(crate) const FOLDED: &str = "folded";
+}
+
+/// The format that this program writes, and the newest it reads.
+pub(super) const FORMAT: u32 = 1;
+
+/// Makes every table there, so that no reader finds one missing.
+pub(super) fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
+    txn.open_table(JOURNAL)?;
+    txn.open_table(RUNS)?;
+    txn.open_table(RECORDS)?;
+    txn.open_table(IDS)?;
+    txn.open_table(DUE)?;
+    txn.open_table(STATES)?;
+    Ok(())
+}
+
+/// The row of a run as of a snapshot.
+pub(super) fn row(
+    runs: &impl ReadableTable<u64, &'static [u8]>,
+    run: RunKey,
+) -> Result<Option<RunRow>, Failed> {
+    match runs.get(run.0)? {
+        Some(value) => Ok(Some(decode_row(
+            run,
+            &Bytes::copy_from_slice(value.value()),
+        )?)),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn encoded(row: &RunRow) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    encode_row(row, &mut out);
+    out
+}
+
+/// The chunks of a run's records, in order.
+pub(super) fn chunks(txn: &ReadTransaction, run: RunKey) -> Result<Vec<(u64, Bytes)>, Failed> {
+    let table = txn.open_table(RECORDS)?;
+    let mut chunks = Vec::new();
+    for entry in table.range((run.0, 0)..=(run.0, u64::MAX))? {
+        let (key, value) = entry?;
+        chunks.push((key.value().1, Bytes::copy_from_slice(value.value())));
+    }
+    Ok(chunks)
+}
+
+/// The hash under which an id is found. Two ids may share one: the row tells.
+pub(super) fn id_hash(store: u128, id: &RunId) -> u64 {
+    SipHasher13::new_with_key(&store.to_le_bytes()).hash(id.as_str().as_bytes())
+}
+
+/// The number under which a state's runs are listed, for the states that are.
+pub(super) fn listed(state: RunState) -> Option<u8> {
+    match state {
+        RunState::Pending => Some(1),
+        RunState::Running => Some(2),
+        RunState::RollingBack => Some(4),
+        RunState::Parked => Some(5),
+        RunState::Failed => Some(7),
+        RunState::Cancelled => Some(8),
+        RunState::Waiting | RunState::Completed => None,
+    }
+}
+
+pub(super) fn due_key(at: Timestamp, run: RunKey) -> (i64, u64) {
+    (at.as_millis(), run.0)
+}
+
+/// What can fail below: the database, or what is in it.
+#[derive(Debug)]
+pub(super) enum Failed {
+    Database(redb::Error),
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+macro_rules! from_database {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failed {
+            fn from(error: $error) -> Self {
+                Self::Database(error.into())
+            }
+        })+
+    };
+}
+
+from_database!(
+    redb::Error,
+    redb::StorageError,
+    redb::TableError,
+    redb::TransactionError,
+    redb::CommitError,
+    redb::DatabaseError,
+    redb::SetDurabilityError
+);

@@ -1,0 +1,122 @@
+//! The row of a run, as every store shows it.
+
+use crate::replay::{CodeId, Location, ParkReason, RunId, RunKey, RunState, Timestamp};
+
+/// Everything a store keeps of a run beside its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its number.
+    pub key: RunKey,
+    /// Its id.
+    pub id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// What it is doing.
+    pub state: RunState,
+    /// Why it is parked, if it is.
+    pub parked: Option<Parked>,
+    /// The code that last wrote to it.
+    pub advanced_by: CodeId,
+    /// The newest claim on it. Writers of an older one are refused.
+    pub epoch: u64,
+    /// The number of its last record.
+    pub last_seq: u64,
+    /// The epoch and number of its last append.
+    pub last_append: (u64, u64),
+    /// How many times it was rewound or compensated and recovered.
+    pub generation: u32,
+    /// When it is to be woken, if it waits for a time.
+    pub wake_at: Option<Timestamp>,
+    /// The channels it waits on; `Some(vec![])` for any.
+    pub waits: Option<Vec<String>>,
+    /// The place of the newest message in its inbox.
+    pub inbox_seq: u64,
+    /// The run that started it, and where.
+    pub parent: Option<(RunId, Location)>,
+    /// True when nobody awaits its result.
+    pub detached: bool,
+    /// What `progress!` last published, as JSON.
+    pub progress: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it became final.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// Why and for whom a run is parked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// Why.
+    pub reason: ParkReason,
+    /// The code that could not go on with it: only other code may try again.
+    pub by: CodeId,
+    /// The whole report, for people.
+    pub detail: String,
+}
+
+/// What a batch says of the run it creates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    /// Its id.
+    pub id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The run that starts it, and where.
+    pub parent: Option<(RunId, Location)>,
+    /// True when nobody awaits its result.
+    pub detached: bool,
+}
+
+/// What a batch changes in a run's row. Absent is unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunPatch {
+    /// The new state. A final one also clears `wake_at` and `waits` and sets `finished_at`.
+    pub state: Option<RunState>,
+    /// Parked, for this reason, or no longer.
+    pub parked: Option<Option<Parked>>,
+    /// The new wake time, or none any more.
+    pub wake_at: Option<Option<Timestamp>>,
+    /// The new waits, or none any more.
+    pub waits: Option<Option<Vec<String>>>,
+    /// What `progress!` published.
+    pub progress: Option<String>,
+    /// When the batch closed; becomes `updated_at`.
+    pub at: Timestamp,
+    /// The code that wrote it.
+    pub code: CodeId,
+}
+
+/// Which rows to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only runs of this workflow.
+    pub workflow: Option<String>,
+    /// Only runs in this state.
+    pub state: Option<RunState>,
+    /// Only runs after this one.
+    pub after: Option<RunKey>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Default for RunFilter {
+    fn default() -> Self {
+        Self {
+            workflow: None,
+            state: None,
+            after: None,
+            limit: 100,
+        }
+    }
+}
+
+/// Rows that fit a filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The rows, in number order.
+    pub rows: Vec<RunRow>,
+    /// Where to go on, if there are more.
+    pub next: Option<RunKey>,
+}

@@ -1,0 +1,196 @@
+//! What every store does with a batch: whether it may be written, and what the run's row is afterwards.
+
+use super::{Append, Appended, NewRun, RunPatch, RunRow, StoreError};
+use crate::replay::{Body, Finished, Location, Record, RunKey, RunState, Timestamp};
+
+/// An [`Append`] without its records: what it asks of the row and does to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Transition {
+    pub(crate) run: RunKey,
+    pub(crate) epoch: u64,
+    /// 0 for what no owner wrote: it leaves the owner's last batch as it is.
+    pub(crate) number: u64,
+    pub(crate) expected_seq: u64,
+    /// The run's last record afterwards.
+    pub(crate) last_seq: u64,
+    pub(crate) create: Option<NewRun>,
+    pub(crate) deletes: Vec<Location>,
+    pub(crate) patch: RunPatch,
+}
+
+impl Append {
+    pub(crate) fn split(self) -> Result<(Transition, Vec<Record>), StoreError> {
+        let Self {
+            run,
+            epoch,
+            number,
+            expected_seq,
+            create,
+            records,
+            deletes,
+            patch,
+        } = self;
+        let mut last_seq = expected_seq;
+        for record in &records {
+            if record.seq != last_seq + 1 {
+                return Err(StoreError::Conflict {
+                    expected: record.seq.saturating_sub(1),
+                    found: last_seq,
+                });
+            }
+            last_seq = record.seq;
+        }
+        Ok((
+            Transition {
+                run,
+                epoch,
+                number,
+                expected_seq,
+                last_seq,
+                create,
+                deletes,
+                patch,
+            },
+            records,
+        ))
+    }
+}
+
+impl Transition {
+    /// The cancellation of a run that is not final, and its record.
+    pub(crate) fn cancel(row: &RunRow, at: Timestamp) -> (Self, Record) {
+        let seq = row.last_seq + 1;
+        let transition = Self {
+            run: row.key,
+            epoch: row.epoch + 1,
+            number: 0,
+            expected_seq: row.last_seq,
+            last_seq: seq,
+            create: None,
+            deletes: Vec::new(),
+            patch: RunPatch {
+                state: Some(RunState::Cancelled),
+                at,
+                code: row.advanced_by,
+                ..RunPatch::default()
+            },
+        };
+        let body = Body::Finished(Finished::Cancelled);
+        (
+            transition,
+            Record {
+                seq,
+                at,
+                code: row.advanced_by,
+                location: Location::root(),
+                body,
+            },
+        )
+    }
+
+    /// Whether it may be written; if not, the answer. `row` is the run's, `taken` the run that has the id of the new one.
+    pub(crate) fn judge(
+        &self,
+        row: Option<&RunRow>,
+        taken: Option<RunKey>,
+    ) -> Result<Option<Appended>, StoreError> {
+        if let Some(row) = row
+            && self.number > 0
+            && row.last_append == (self.epoch, self.number)
+        {
+            return Ok(Some(Appended::AlreadyApplied));
+        }
+        let last_seq = match (&self.create, row) {
+            (Some(_), _) if taken.is_some() => return Ok(taken.map(Appended::Exists)),
+            (Some(_), Some(row)) => return Ok(Some(Appended::Exists(row.key))),
+            (Some(_), None) => 0,
+            (None, None) => return Ok(Some(Appended::Final)),
+            (None, Some(row)) if row.state.is_final() => return Ok(Some(Appended::Final)),
+            (None, Some(row)) if row.epoch > self.epoch => return Ok(Some(Appended::Lost)),
+            (None, Some(row)) => row.last_seq,
+        };
+        if last_seq == self.expected_seq {
+            Ok(None)
+        } else {
+            Err(StoreError::Conflict {
+                expected: self.expected_seq,
+                found: last_seq,
+            })
+        }
+    }
+
+    /// The row of the run that it creates.
+    pub(crate) fn created(&self, new: &NewRun) -> RunRow {
+        let mut row = RunRow {
+            key: self.run,
+            id: new.id.clone(),
+            workflow: new.workflow.clone(),
+            state: RunState::Pending,
+            parked: None,
+            advanced_by: self.patch.code,
+            epoch: self.epoch,
+            last_seq: 0,
+            last_append: (0, 0),
+            generation: 0,
+            wake_at: None,
+            waits: None,
+            inbox_seq: 0,
+            parent: new.parent.clone(),
+            detached: new.detached,
+            progress: None,
+            created_at: self.patch.at,
+            updated_at: self.patch.at,
+            finished_at: None,
+        };
+        self.apply(&mut row);
+        row
+    }
+
+    /// Makes a row what it is afterwards.
+    pub(crate) fn apply(&self, row: &mut RunRow) {
+        let patch = &self.patch;
+        row.epoch = self.epoch;
+        row.last_seq = self.last_seq;
+        if self.number > 0 {
+            row.last_append = (self.epoch, self.number);
+        }
+        row.advanced_by = patch.code;
+        row.updated_at = patch.at;
+        if let Some(parked) = &patch.parked {
+            row.parked.clone_from(parked);
+        }
+        if let Some(wake_at) = patch.wake_at {
+            row.wake_at = wake_at;
+        }
+        if let Some(waits) = &patch.waits {
+            row.waits.clone_from(waits);
+        }
+        if patch.progress.is_some() {
+            row.progress.clone_from(&patch.progress);
+        }
+        if let Some(state) = patch.state {
+            row.state = state;
+            if state.is_final() {
+                row.wake_at = None;
+                row.waits = None;
+                row.finished_at = Some(patch.at);
+            }
+        }
+    }
+
+    /// Whether it deletes a record that stood there before it.
+    pub(crate) fn deletes(&self, location: &Location) -> bool {
+        self.deletes.iter().any(|scope| location.is_under(scope))
+    }
+}
+
+impl RunRow {
+    /// Whether a listing with this filter shows it; where it starts and ends is not asked here.
+    pub(crate) fn fits(&self, filter: &super::RunFilter) -> bool {
+        filter
+            .workflow
+            .as_ref()
+            .is_none_or(|workflow| *workflow == self.workflow)
+            && filter.state.is_none_or(|state| state == self.state)
+    }
+}
