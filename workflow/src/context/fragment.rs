@@ -1,0 +1,75 @@
+//! Durable code that workflows share, run in place under its own name.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use super::{BoxFut, Cx, Durable, opaque_debug};
+use crate::replay::{Container, Entered, Scope, Site};
+
+/// What a `#[fragment]` function returns: durable code, to be awaited in a workflow.
+#[must_use = "a fragment that was only called does nothing: `.await` it in a workflow"]
+pub struct Fragment<'s, R>(Box<dyn FnOnce(Cx) -> BoxFut<'s, R> + Send + 's>);
+
+opaque_debug!(<R> Fragment<'_, R>, <R> FragmentRun<'_, R>);
+
+/// A fragment, from its code.
+pub fn fragment<'s, R>(code: impl FnOnce(Cx) -> BoxFut<'s, R> + Send + 's) -> Fragment<'s, R> {
+    Fragment(Box::new(code))
+}
+
+impl<'s, R> Durable for Fragment<'s, R> {
+    type Output = R;
+    type Future = FragmentRun<'s, R>;
+
+    fn run(self, cx: &Cx, site: &'static Site) -> FragmentRun<'s, R> {
+        FragmentRun {
+            cx: cx.clone(),
+            site,
+            state: State::New(self),
+        }
+    }
+}
+
+/// A fragment under way.
+#[must_use = "futures do nothing unless polled"]
+pub struct FragmentRun<'s, R> {
+    cx: Cx,
+    site: &'static Site,
+    state: State<'s, R>,
+}
+
+enum State<'s, R> {
+    New(Fragment<'s, R>),
+    Running(Scope, BoxFut<'s, R>),
+    /// It ended, or it never will.
+    Spent,
+}
+
+impl<R> Future for FragmentRun<'_, R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<R> {
+        let this = &mut *self;
+        if let State::New(_) = this.state {
+            let entered =
+                this.cx
+                    .run()
+                    .replay()
+                    .enter(this.cx.scope(), this.site, Container::Fragment);
+            if let (State::New(fragment), Entered::Open { scope, .. }) =
+                (std::mem::replace(&mut this.state, State::Spent), entered)
+            {
+                this.state = State::Running(scope, (fragment.0)(this.cx.at(scope)));
+            }
+        }
+        let State::Running(scope, code) = &mut this.state else {
+            return Poll::Pending;
+        };
+        let value = ready!(code.as_mut().poll(task));
+        let scope = *scope;
+        // Its locals are dropped before its scope is left.
+        this.state = State::Spent;
+        this.cx.run().replay().leave(scope);
+        Poll::Ready(value)
+    }
+}

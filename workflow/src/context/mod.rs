@@ -1,0 +1,82 @@
+//! Floor 2: the futures that a workflow awaits. std and serde only: no runtime, no clock, no store.
+//!
+//! Everything here is reached through the macros and [`__private`](crate::__private); what users name is re-exported at
+//! the crate's root.
+//!
+//! # Invariants
+//!
+//! 1. The replay machine is never locked while user code runs: bodies, `retry_if`, serde, `Drop`.
+//! 2. User code is given what was decoded from the record, also when it was encoded a moment ago.
+//! 3. What the history cannot give (a divergence, a value that no longer decodes) is never an error that user code could
+//!    catch: the future stays pending, and [`Body`] ends with why.
+//! 4. A pass polls only what was woken: each branch of a join or race has its own waker.
+
+#![deny(clippy::disallowed_methods)]
+
+mod args;
+mod body;
+mod branches;
+mod current;
+mod derived;
+mod durable;
+mod fragment;
+mod host;
+mod join;
+mod join_all;
+mod looping;
+mod race;
+mod run;
+mod step;
+mod thrown;
+mod wait;
+mod workflow;
+
+pub use args::{ArgError, Args, Input, InputError, StateType, States};
+pub use body::Body;
+pub use branches::Arm;
+pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_current_step};
+pub use derived::{Random, RandomBytes};
+pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
+pub use fragment::{Fragment, FragmentRun};
+pub use host::{Host, StepSpan};
+pub use join::{ArmSet, Join, JoinRun};
+pub use join_all::{Items, JoinAllRun, Slot};
+pub use looping::{Loop, LoopEntry};
+pub use race::{Race, RaceRun, Won};
+pub use run::{Cx, Park, Run};
+pub use step::{
+    Alone, Awaited, Critical, InPlace, NoResult, Renamed, RenamedRun, RenamedStep, Step,
+    StepOptions, StepRun, Tag, Via, critical,
+};
+pub use thrown::{StepError, Thrown};
+pub use wait::{Now, Sleep};
+pub use workflow::{Call, Output, Workflow};
+
+/// What the expansions call.
+pub(crate) mod sites {
+    pub use super::args::state_type;
+    pub use super::body::body;
+    pub use super::branches::{arm, item};
+    pub use super::derived::{random, uuid};
+    pub use super::durable::fut;
+    pub use super::fragment::fragment;
+    pub use super::join::enter_join;
+    pub use super::join_all::{enter_all, key};
+    pub use super::looping::enter_loop;
+    pub use super::race::enter_race;
+    pub use super::step::{blocking_step, in_place, lookup, millis, step, tag};
+    pub use super::wait::{now, sleep, sleep_until};
+    pub use super::workflow::call;
+}
+
+/// A `Debug` that tells only the type: what is inside is code and plumbing.
+macro_rules! opaque_debug {
+    ($($(<$ty:ident>)? $name:ident $(<$($arg:tt),*>)?),* $(,)?) => { $(
+        impl$(<$ty>)? ::std::fmt::Debug for $name$(<$($arg),*>)? {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )* };
+}
+use opaque_debug;

@@ -1,0 +1,129 @@
+//! What an attempt's end means: the step's value, its failure, or another attempt.
+
+use std::any::type_name;
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::super::body::panic_message;
+use super::super::{Run, thrown};
+use super::attempt::Ended;
+use super::{Critical, RetryIf, StepOptions, Typing};
+use crate::codec::{self, BoxError, Encoded};
+use crate::replay::{Failure, FailureKind, Location, Payload};
+
+/// What an attempt's end means.
+pub(super) enum Verdict<T> {
+    /// The step succeeded: what to record, and what that reads back as.
+    Value(Payload, T),
+    /// The step failed for good.
+    Failed(Failure),
+    /// The attempt failed, and another one follows.
+    Again(Failure),
+}
+
+/// Who judges: the step's types and options, and where it is.
+pub(super) struct Judge<'j, 's, R, T> {
+    pub(super) run: &'j Run,
+    pub(super) location: &'j Location,
+    pub(super) options: &'j StepOptions,
+    pub(super) typing: &'j Typing<R, T>,
+    pub(super) retry_if: Option<&'j RetryIf<'s, R>>,
+    pub(super) number: u32,
+}
+
+impl<R, T> Judge<'_, '_, R, T> {
+    pub(super) fn judge(&self, ended: Ended<R>) -> Verdict<T> {
+        match ended {
+            Ended::TimedOut => self.timed_out(),
+            Ended::Panicked(message) => self.panicked(message),
+            // Serde and `retry_if` are user code, too.
+            Ended::Returned(returned) => {
+                match catch_unwind(AssertUnwindSafe(|| self.returned(returned))) {
+                    Ok(verdict) => verdict,
+                    Err(panic) => self.panicked(panic_message(&*panic)),
+                }
+            }
+        }
+    }
+
+    fn returned(&self, returned: R) -> Verdict<T> {
+        let Typing { split, via, .. } = self.typing;
+        let name = via.error_name();
+        // All that is to be known of an error must be asked before it is boxed.
+        let typed = via.value(&returned);
+        let shown = via.view(&returned).map(|error| self.describe(error, name));
+        let wanted = self.retry_if.is_none_or(|retry_if| retry_if(&returned));
+        let error = match split(returned) {
+            Ok(value) => return self.value(&value),
+            Err(error) => error,
+        };
+        let (failure, critical) = shown.unwrap_or_else(|| self.describe(&*error, name));
+        let typed = typed.and_then(|json| self.run.seal(json).ok());
+        let failure = failure.with_value(typed);
+        if critical || !wanted {
+            return self.fail(failure.with_kind(FailureKind::Critical));
+        }
+        self.again(failure)
+    }
+
+    fn value(&self, value: &T) -> Verdict<T> {
+        let encoded: Result<_, BoxError> = match (self.typing.encode)(value) {
+            Ok(Encoded { json, value }) => self.run.seal(json).map(|payload| (payload, value)),
+            Err(error) => Err(error.into()),
+        };
+        match encoded {
+            Ok((payload, decoded)) => Verdict::Value(payload, decoded),
+            Err(error) => {
+                let message = format!(
+                    "its value, a `{}`, cannot be recorded: {error}",
+                    type_name::<T>()
+                );
+                self.fail(self.failure(FailureKind::Encode, message))
+            }
+        }
+    }
+
+    fn timed_out(&self) -> Verdict<T> {
+        let time = self.options.time().unwrap_or_default();
+        let failure = self.failure(
+            FailureKind::TimedOut,
+            format!("it took longer than {time:?}"),
+        );
+        if self.options.retries_timeouts() {
+            return self.again(failure);
+        }
+        self.fail(failure)
+    }
+
+    fn panicked(&self, message: String) -> Verdict<T> {
+        self.again(self.failure(FailureKind::Panicked, message))
+    }
+
+    fn again(&self, failure: Failure) -> Verdict<T> {
+        if self.number < self.options.attempts() {
+            return Verdict::Again(failure.with_attempts(self.number));
+        }
+        self.fail(failure)
+    }
+
+    fn fail(&self, failure: Failure) -> Verdict<T> {
+        Verdict::Failed(failure.with_attempts(self.number))
+    }
+
+    fn failure(&self, kind: FailureKind, message: String) -> Failure {
+        Failure::new(kind, self.location.clone(), message)
+    }
+
+    /// The failure that an error makes, and whether it is marked critical.
+    fn describe(&self, error: &(dyn Error + 'static), name: &str) -> (Failure, bool) {
+        let critical = thrown::find::<Critical>(error).is_some();
+        let failure =
+            Failure::from_error(FailureKind::Exhausted, self.location.clone(), name, error);
+        (failure, critical)
+    }
+}
+
+/// A failure as it was recorded, as the workflow sees it.
+pub(super) fn seen(run: &Run, failure: Failure) -> Failure {
+    codec::open_failure(run.codec(), failure)
+}

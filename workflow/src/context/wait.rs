@@ -1,0 +1,111 @@
+//! `sleep!` and `now!`: waits and instants, as the history has them.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::{Cx, opaque_debug};
+use crate::replay::{Issue, Op, Outcome, Site, Ticket, Timestamp};
+
+/// A wait for a deadline: the one recorded on first arrival.
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep(Operation);
+
+/// The instant of first arrival.
+#[must_use = "futures do nothing unless polled"]
+pub struct Now(Operation);
+
+opaque_debug!(Sleep, Now);
+
+/// Waits for a time.
+pub fn sleep(cx: &Cx, site: &'static Site, duration: Duration) -> Sleep {
+    let until = cx.run().host().now().after(duration);
+    Sleep(Operation::new(cx, site, Op::Sleep { until }))
+}
+
+/// Waits until a time.
+pub fn sleep_until(cx: &Cx, site: &'static Site, until: impl Into<Timestamp>) -> Sleep {
+    Sleep(Operation::new(
+        cx,
+        site,
+        Op::Sleep {
+            until: until.into(),
+        },
+    ))
+}
+
+/// Reads the clock, once.
+pub fn now(cx: &Cx, site: &'static Site) -> Now {
+    let now = cx.run().host().now();
+    Now(Operation::new(cx, site, Op::Now { now }))
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
+        // That it ended is all there is to know of it.
+        self.0.poll(task).map(|_| ())
+    }
+}
+
+impl Future for Now {
+    type Output = Timestamp;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Timestamp> {
+        let run = self.0.cx.run().clone();
+        let decoded = match ready!(self.0.poll(task)).result {
+            Ok(payload) => run.decode(&payload),
+            Err(failure) => Err(failure.into()),
+        };
+        match decoded {
+            Ok(now) => Poll::Ready(now),
+            Err(error) => {
+                run.park_at_decode::<Timestamp>(&self.0.cx.location_of(self.0.site), &error);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// An operation without a body, on its way from its site to its outcome.
+struct Operation {
+    cx: Cx,
+    site: &'static Site,
+    state: State,
+}
+
+enum State {
+    New(Op),
+    Issued(Ticket),
+    /// It ended, or it never will.
+    Spent,
+}
+
+impl Operation {
+    fn new(cx: &Cx, site: &'static Site, op: Op) -> Self {
+        Self {
+            cx: cx.clone(),
+            site,
+            state: State::New(op),
+        }
+    }
+
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Outcome> {
+        let mut replay = self.cx.run().replay();
+        let ticket = match std::mem::replace(&mut self.state, State::Spent) {
+            State::New(op) => match replay.issue(self.cx.scope(), self.site, op) {
+                Issue::Ready(outcome) => return Poll::Ready(outcome),
+                Issue::Pending(ticket) => ticket,
+                Issue::Never => return Poll::Pending,
+            },
+            State::Issued(ticket) => ticket,
+            State::Spent => return Poll::Pending,
+        };
+        let polled = replay.poll_outcome(&ticket, task.waker());
+        if polled.is_pending() {
+            self.state = State::Issued(ticket);
+        }
+        polled
+    }
+}

@@ -1,0 +1,67 @@
+//! A workflow as the engine knows it, and a call of one.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::{ArgError, Args, Body, Input, InputError, Outcome, Recorded, StateType, StepError};
+use crate::replay::Site;
+
+/// A durable function. `#[workflow]` implements it for the type it makes of the function's name.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a workflow",
+    label = "not made by `#[workflow]`",
+    note = "put `#[workflow]` on the function, and use its name as the type: `Engine::builder().workflow(checkout)`"
+)]
+pub trait Workflow: Sized + 'static {
+    /// Its name in the store.
+    const NAME: &'static str;
+    /// Everything durable it does, in source order.
+    const SITES: &'static [Site];
+    /// Whether its return type is a `Result`.
+    type Mark: 'static;
+    /// Its return type.
+    type Returns: Outcome<Self::Mark, Value: Recorded + Send + 'static, Error: StepError> + 'static;
+
+    /// The states it asks for.
+    fn states() -> Vec<StateType>;
+
+    /// Calls it.
+    ///
+    /// # Errors
+    /// When its recorded input does not decode, or a state is missing.
+    fn run(args: Args) -> Result<Body, ArgError>;
+}
+
+/// The value of a workflow: its return type, or the `T` of its `Result<T, E>`.
+pub type Output<W> = <<W as Workflow>::Returns as Outcome<<W as Workflow>::Mark>>::Value;
+
+/// A workflow and its arguments: give it to the engine.
+#[must_use = "a workflow that was only called does nothing: give it to the engine"]
+pub struct Call<W> {
+    input: Input,
+    workflow: PhantomData<fn() -> W>,
+}
+
+impl<W> Call<W> {
+    /// The arguments, as the run's input.
+    ///
+    /// # Errors
+    /// When an argument does not survive JSON.
+    pub fn into_json(self) -> Result<Vec<u8>, InputError> {
+        self.input.into_json()
+    }
+}
+
+impl<W: Workflow> fmt::Debug for Call<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Call").field(&W::NAME).finish()
+    }
+}
+
+/// Calls a workflow.
+pub fn call<W>(input: Input) -> Call<W> {
+    Call {
+        input,
+        workflow: PhantomData,
+    }
+}

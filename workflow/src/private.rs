@@ -1,0 +1,62 @@
+//! What the macros' expansions name. Not for people: it changes without notice.
+
+pub use std::boxed::Box;
+pub use std::clone::Clone;
+pub use std::option::Option::{self, None, Some};
+pub use std::result::Result::{self, Err, Ok};
+pub use std::string::String;
+pub use std::sync::Arc;
+pub use std::vec;
+pub use std::vec::Vec;
+
+pub use crate::context::sites::*;
+pub use crate::context::{
+    ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Outcome,
+    Recorded, StateType, StepOptions, Thrown, Via,
+};
+pub use crate::replay::Backoff;
+pub use crate::workflow_outside as outside;
+
+/// What a macro of the body says when `#[workflow]` did not rewrite it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! workflow_outside {
+    ($name:literal) => {
+        ::core::compile_error!(::core::concat!(
+            "`",
+            $name,
+            "!` stands outside of a `#[workflow]` or `#[fragment]` function\n\n",
+            "help: write it directly in the body of one: not in a closure, a nested function, a step, or another macro's input"
+        ))
+    };
+}
+
+/// Refuses, at compile time, two sites of one path: they stood under conditions that were both met.
+pub const fn assert_unique(sites: &[crate::replay::Site]) {
+    let mut one = 0;
+    while one < sites.len() {
+        let mut other = one + 1;
+        while other < sites.len() {
+            assert!(
+                !same(sites[one].path.as_bytes(), sites[other].path.as_bytes()),
+                "two sites of this function share a name, and the conditions they stand under are both met: give one of them another name",
+            );
+            other += 1;
+        }
+        one += 1;
+    }
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
