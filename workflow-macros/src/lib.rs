@@ -1,1 +1,180 @@
-//! The attribute macros of `workflow`.
+//! The attribute macros of `workflow`. Use them through that crate, which documents them and holds what they expand to.
+//!
+//! `syntax` (what was written) -> `model` (what it means, and whether it may) -> `expand` (prints; cannot fail).
+
+mod diagnostics;
+mod expand;
+mod messages;
+mod model;
+mod syntax;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+
+use crate::diagnostics::{Errors, Report};
+use crate::model::{At, ItemOptions, Options};
+use crate::syntax::{Body, Function, Settings};
+
+/// Makes an async function durable: a workflow.
+///
+/// The function keeps its name and arguments, and gives a `Call` of itself: for `Engine::run` and `Engine::start`. Beside it
+/// stands a type of the same name, which is what `Engine::builder().workflow(checkout)` and `Engine::attach::<checkout>` take.
+///
+/// Arguments are the run's input, and recorded: owned, `Serialize + DeserializeOwned`. Those marked `#[state]` come from the
+/// engine by their type: `Clone + Send + Sync + 'static`. They may be used only in the expression of a durable operation.
+///
+/// In the body, every `.await` is a durable operation with a name: a call of a `#[step]` or `#[fragment]` function, or one of
+/// the library's macros. `#[step]` on a statement, a `let` or an expression makes any other expression a step in place. A
+/// loop that contains a durable operation has a label, and may have `#[key(expr)]`.
+///
+/// Options: `name = ".."` (under which it is stored; the function's name if not said), `crate = path`.
+#[proc_macro_attribute]
+pub fn workflow(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    guarded(args, item, "workflow", expand_workflow)
+}
+
+/// Makes an async function, a method, or an expression in a workflow a step: an effect whose outcome is recorded.
+///
+/// On a function or method: it gives a `Step`, which a workflow awaits, and which anybody else may await, too, to run it once.
+/// Arguments may be borrowed; owned ones are cloned for each attempt. The result, `T` or `Result<T, E>`, is recorded: `T` is
+/// `Serialize + DeserializeOwned`, `E` is any error. The workflow gets `Result<T, Failure>`.
+///
+/// On a statement, a `let` or an expression in a workflow: that expression becomes a step. It may borrow locals, and cannot
+/// change them. A trailing `?` belongs to the workflow. On a call of a step it renames and reconfigures that step.
+///
+/// Options, in both places; those at the site go before those of the definition:
+///
+/// | option | default | |
+/// |---|---|---|
+/// | `name = ".."` | what is called | the site's name (only at the site) |
+/// | `retries = n` | 3 | attempts after the first |
+/// | `backoff(exponential, initial = "..", factor = f, max = "..", jitter = f)` | 200 ms, x2, 30 s, none | the wait before the next |
+/// | `backoff(fixed, wait = "..", jitter = f)` | | the same wait every time |
+/// | `timeout = ".."` | 30 s | per attempt; `"none"` for none |
+/// | `retry_on_timeout` | no | a timeout is final otherwise |
+/// | `retry_if(\|e: &E\| ..)` | always | which errors are worth another attempt |
+/// | `ephemeral` | no | rides on the next commit; may run again, with another value, after a crash |
+/// | `at_most_once` | no | no retries; after a crash in the body: `Interrupted` |
+/// | `blocking` | no | runs on a thread that may block; on a definition only |
+/// | `infallible` | no | a `..Result` that is no `Result` is a value; on a definition only |
+#[proc_macro_attribute]
+pub fn step(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    guarded(args, item, "step", expand_step)
+}
+
+/// Makes an async function durable code that workflows share: it runs in place, in a scope of its own name.
+///
+/// It may take references, also `&mut`, and be generic. Its body follows the rules of a workflow's.
+#[proc_macro_attribute]
+pub fn fragment(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    guarded(args, item, "fragment", expand_fragment)
+}
+
+/// A panic in here is a bug of ours: the item stays, so that only one error is seen, and it says so.
+fn guarded(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+    name: &str,
+    expand: fn(TokenStream, TokenStream) -> TokenStream,
+) -> proc_macro::TokenStream {
+    let (args, item) = (TokenStream::from(args), TokenStream::from(item));
+    match catch_unwind(AssertUnwindSafe(|| expand(args, item.clone()))) {
+        Ok(expanded) => expanded.into(),
+        Err(panic) => {
+            let said = panic.downcast_ref::<String>().cloned();
+            let said = said
+                .or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_owned()))
+                .unwrap_or_default();
+            let report = Report::new(Span::call_site(), messages::PANICKED.with(&[&said]));
+            let _ = name;
+            quote!(#report #item).into()
+        }
+    }
+}
+
+fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
+    let mut function = match parse(item, "workflow") {
+        Ok(function) => function,
+        Err(refused) => return refused,
+    };
+    let mut errors = Errors::default();
+    let options = ItemOptions::check(&Settings::read(args), "workflow", &mut errors);
+    let krate = expand::krate(options.krate.as_ref());
+    let name = options
+        .name
+        .unwrap_or_else(|| model::workflow_name(&function.sig));
+    let model = model::check_workflow(&mut function, &mut errors);
+    let (Some(model), Body::Block(block)) = (model, &function.body) else {
+        return expand::fallback(&function, &errors.finish());
+    };
+    let mut block = block.clone();
+    let states: Vec<_> = model
+        .parameters
+        .iter()
+        .filter(|parameter| parameter.is_state)
+        .map(|parameter| parameter.name.clone())
+        .collect();
+    let walked = model::walk(&mut block, &states, &krate, &mut errors);
+    let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
+    with(errors, expanded)
+}
+
+fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
+    let mut function = match parse(item, "step") {
+        Ok(function) => function,
+        Err(refused) => return refused,
+    };
+    let mut errors = Errors::default();
+    let settings = Settings::read(args);
+    let options = Options::check(&settings, At::Definition, &mut errors);
+    let krate = expand::krate(options.krate.as_ref());
+    match model::check_step(&mut function, &settings, &mut errors) {
+        Some(model) => {
+            let expanded = expand::step(&function, &model, &options, &krate);
+            with(errors, expanded)
+        }
+        None => expand::fallback(&function, &errors.finish()),
+    }
+}
+
+fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
+    let function = match parse(item, "fragment") {
+        Ok(function) => function,
+        Err(refused) => return refused,
+    };
+    let mut errors = Errors::default();
+    let options = ItemOptions::check(&Settings::read(args), "fragment", &mut errors);
+    let krate = expand::krate(options.krate.as_ref());
+    let fine = model::check_fragment(&function, &mut errors);
+    let (true, Body::Block(block)) = (fine, &function.body) else {
+        return expand::fallback(&function, &errors.finish());
+    };
+    let mut block = block.clone();
+    let walked = model::walk(&mut block, &[], &krate, &mut errors);
+    let expanded = expand::fragment(&function, &block, &walked, &krate);
+    with(errors, expanded)
+}
+
+fn parse(item: TokenStream, name: &str) -> Result<Function, TokenStream> {
+    syn::parse2::<Function>(item.clone()).map_err(|_| {
+        let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
+        quote!(#report #item)
+    })
+}
+
+/// All that is wrong, and the expansion as if nothing were.
+fn with(errors: Errors, expanded: TokenStream) -> TokenStream {
+    let reports = errors.finish();
+    quote!(#(#reports)* #expanded)
+}

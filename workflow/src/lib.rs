@@ -16,6 +16,7 @@ pub mod store;
 
 pub use bytes::Bytes;
 pub use uuid::Uuid;
+pub use workflow_macros::{fragment, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{

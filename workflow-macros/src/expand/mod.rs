@@ -1,0 +1,83 @@
+//! Prints. What comes here is in order, so nothing here can fail.
+
+mod fragment;
+mod path;
+pub(crate) mod site;
+mod step;
+mod workflow;
+
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+
+pub(crate) use self::fragment::fragment;
+pub(crate) use self::path::krate;
+pub(crate) use self::step::step;
+pub(crate) use self::workflow::workflow;
+
+use crate::diagnostics::Report;
+use crate::syntax::{Body, Function};
+
+/// The item as written, and what is wrong with it: so that editors go on completing.
+///
+/// The compiler sees the errors only: a body that would be checked as written adds errors of its own.
+pub(crate) fn fallback(function: &Function, reports: &[Report]) -> TokenStream {
+    let Function {
+        attrs,
+        vis,
+        sig,
+        body,
+    } = function;
+    let body = match body {
+        Body::Missing(semicolon) => semicolon.to_token_stream(),
+        body => quote!({
+            #[cfg(not(rust_analyzer))]
+            loop {}
+            #[cfg(rust_analyzer)]
+            #body
+        }),
+    };
+    quote! {
+        #(#reports)*
+        #(#attrs)*
+        #[allow(unexpected_cfgs, unused, clippy::all)]
+        #vis #sig #body
+    }
+}
+
+/// `__private` is written without the crate in front of it where the crate is not known yet; here it is put there.
+pub(crate) fn within(tokens: TokenStream, krate: &impl ToTokens) -> TokenStream {
+    let mut out = TokenStream::new();
+    for tree in tokens {
+        match tree {
+            TokenTree::Ident(word) if word == "__private" => {
+                krate.to_tokens(&mut out);
+                out.extend(quote!(::#word));
+            }
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), within(group.stream(), krate));
+                inner.set_span(group.span());
+                out.extend([TokenTree::Group(inner)]);
+            }
+            tree => out.extend([tree]),
+        }
+    }
+    out
+}
+
+/// The same tokens, all with this span.
+pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|tree| match tree {
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), respan(group.stream(), span));
+                inner.set_span(span);
+                TokenTree::Group(inner)
+            }
+            mut tree => {
+                tree.set_span(span);
+                tree
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,339 @@
+//! One site.
+
+use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Expr, ExprForLoop, ExprWhile, Lifetime, Macro};
+
+use super::{respan, within};
+use crate::diagnostics::Place;
+use crate::model::{Options, Site};
+
+/// The context of the so-manieth scope that has one; 0 is the body's.
+///
+/// Hygiene keeps it from the user's locals, its spelling from the user's constants and unit structs.
+pub(crate) fn cx(index: usize) -> Ident {
+    let name = if index == 0 {
+        "__workflow_cx".to_owned()
+    } else {
+        format!("__workflow_cx_{index}")
+    };
+    Ident::new(&name, Span::mixed_site())
+}
+
+fn local(name: &str) -> Ident {
+    Ident::new(&format!("__workflow_{name}"), Span::mixed_site())
+}
+
+/// `Site::new(..)`, as the list of sites and the site itself have it.
+pub(crate) fn new(site: &Site, krate: &TokenStream) -> TokenStream {
+    let Site { name, path, .. } = site;
+    let kind = Ident::new(site.kind.variant(), Span::mixed_site());
+    let line = Literal::u32_unsuffixed(u32::try_from(site.place.position().0).unwrap_or(0));
+    quote!(#krate::Site::new(#name, #krate::Kind::#kind, #path, ::core::file!(), #line))
+}
+
+/// An expression of the type `&'static Site`.
+pub(crate) fn reference(site: &Site, krate: &TokenStream) -> TokenStream {
+    let new = new(site, krate);
+    respan(quote!(&const { #new }), Span::mixed_site())
+}
+
+// Input:  EXPR
+// Output: ::workflow::__private::Durable::run(EXPR, __workflow_cx, SITE)
+//
+// The path has the span of the expression's first token, `run` and the parentheses that of its last, so that what is
+// wrong with the expression's type is one error, at the user's expression.
+pub(crate) fn gate(expr: &mut Expr, cx: &Ident, site: &TokenStream, krate: &TokenStream) {
+    let Place { first, last } = Place::of(expr);
+    let (first, last) = (plain(first), plain(last));
+    let path = respan(quote!(#krate::__private::Durable::), first);
+    let run = Ident::new("run", last);
+    let mut arguments = Group::new(
+        proc_macro2::Delimiter::Parenthesis,
+        quote!(#expr, #cx, #site),
+    );
+    arguments.set_span(last);
+    *expr = Expr::Verbatim(quote!(#path #run #arguments));
+}
+
+/// The user's own span, also where a macro's was handed in.
+fn plain(span: Span) -> Span {
+    span
+}
+
+/// What is left of a call that cannot be read: an error was reported, and this only keeps the rest in place.
+pub(crate) fn nothing(mac: &mut Macro) {
+    mac.path = syn::parse_quote!(::core::unreachable);
+    mac.tokens = TokenStream::new();
+}
+
+fn at_site(cx: &Ident, site: &TokenStream) -> TokenStream {
+    let at = Span::mixed_site();
+    quote_spanned!(at=> @site #cx #site;)
+}
+
+pub(crate) fn bare(mac: &mut Macro, cx: &Ident, site: &TokenStream) {
+    mac.tokens = at_site(cx, site);
+}
+
+pub(crate) fn sleep(mac: &mut Macro, cx: &Ident, site: &TokenStream, argument: &Expr, until: bool) {
+    let head = at_site(cx, site);
+    mac.tokens = if until {
+        quote!(#head until = #argument)
+    } else {
+        quote!(#head #argument)
+    };
+}
+
+/// A duration that was read at compile time.
+pub(crate) fn millis(millis: u64, span: Span, krate: &TokenStream) -> Expr {
+    Expr::Verbatim(respan(
+        quote!(#krate::__private::millis(#millis)),
+        span.resolved_at(Span::mixed_site()),
+    ))
+}
+
+// ===== steps in place =====
+
+// Input:  #[step(retries = 2)] smtp.send(&hold).await
+// Output: {
+//     use __private::lookup::*;
+//     let body = || fut(async { Awaited(smtp.send(&hold)).go(cx, SITE, OPTIONS).await });
+//     let step = in_place(cx, SITE, OPTIONS, &body);
+//     let via = (&&&&&step.tag()).via();
+//     step.run(via).await
+// }
+pub(crate) fn in_place(
+    expr: &mut Expr,
+    options: &Options,
+    cx: &Ident,
+    site: &TokenStream,
+    krate: &TokenStream,
+) {
+    let private = quote!(#krate::__private);
+    let settings = options.tokens(krate);
+    let [body, step, via, retry] = ["body", "step", "via", "retry"].map(local);
+    let (define, apply) = match &options.retry_if {
+        None => (None, None),
+        Some(closure) => (
+            Some(quote!(let #retry = #closure;)),
+            Some(quote!(.retry_if(&#retry))),
+        ),
+    };
+    let code = match &*expr {
+        Expr::Await(awaited) => {
+            let base = &awaited.base;
+            let Place { first, last } = Place::of(base);
+            let wrap = respan(
+                quote!(#private::Awaited),
+                first.resolved_at(Span::mixed_site()),
+            );
+            let mut inner = Group::new(proc_macro2::Delimiter::Parenthesis, base.to_token_stream());
+            inner.set_span(last);
+            quote!(#wrap #inner #apply.go(#cx, #site, #settings).await)
+        }
+        Expr::Block(block) => {
+            let statements = &block.block.stmts;
+            quote!(#(#statements)*)
+        }
+        other => other.to_token_stream(),
+    };
+    *expr = Expr::Verbatim(quote! {{
+        #[allow(unused_imports)]
+        use #private::lookup::*;
+        #define
+        let #body = || #private::fut(async { #code });
+        let #step = #private::in_place(#cx, #site, #settings, &#body) #apply;
+        let #via = (&&&&&#step.tag()).via();
+        #step.run(#via).await
+    }});
+}
+
+// Input:  Ok(value)
+// Output: ::workflow::__private::Ok::<_, ::workflow::__private::Thrown>(value)
+pub(crate) fn catch_all(tail: &mut Expr, krate: &TokenStream) {
+    if let Expr::Call(call) = tail
+        && let Expr::Path(path) = &*call.func
+        && path.path.is_ident("Ok")
+    {
+        let span = syn::spanned::Spanned::span(&call.func);
+        let func = respan(
+            quote!(#krate::__private::Ok::<_, #krate::__private::Thrown>),
+            span,
+        );
+        *call.func = Expr::Verbatim(func);
+    }
+}
+
+// ===== branches =====
+
+/// A branch of a `join!` or `race!`.
+pub(crate) struct Branch {
+    pub(crate) cx: Ident,
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) body: Expr,
+}
+
+// Input:  join!(both, a = first().await?, b = { .. })
+// Output: join!(@site cx SITE; cx_1 "a", cx_2 "b"; arm(|| fut(async { Ok::<_, Thrown>(first().await?) })), arm(..))
+pub(crate) fn branches(
+    mac: &mut Macro,
+    cx: &Ident,
+    site: &TokenStream,
+    branches: &[Branch],
+    krate: &TokenStream,
+) {
+    let head = at_site(cx, site);
+    let labels = branches
+        .iter()
+        .map(|Branch { cx, name, .. }| quote!(#cx #name));
+    let arms = branches.iter().map(|branch| arm(branch, krate));
+    mac.tokens = quote!(#head #(#labels),*; #(#arms),*);
+}
+
+fn arm(branch: &Branch, krate: &TokenStream) -> TokenStream {
+    let Branch { place, body, .. } = branch;
+    let at = place.first.resolved_at(Span::mixed_site());
+    let private = respan(quote!(#krate::__private), at);
+    let body = unbraced(body);
+    quote_spanned!(at=> #private::arm(|| #private::fut(async { #private::Ok::<_, #private::Thrown>(#body) })))
+}
+
+/// A block in argument position has braces that the compiler finds unneeded; with the macro's span it does not look.
+fn unbraced(body: &Expr) -> TokenStream {
+    let tokens = body.to_token_stream();
+    let mut trees = tokens.clone().into_iter();
+    match (trees.next(), trees.next()) {
+        (Some(TokenTree::Group(group)), None)
+            if group.delimiter() == proc_macro2::Delimiter::Brace =>
+        {
+            let mut inner = Group::new(proc_macro2::Delimiter::Brace, group.stream());
+            inner.set_span(Span::mixed_site());
+            TokenTree::Group(inner).into()
+        }
+        _ => tokens,
+    }
+}
+
+/// A `join_all!`.
+pub(crate) struct All {
+    pub(crate) outer: Ident,
+    pub(crate) inner: Ident,
+    pub(crate) site: TokenStream,
+    pub(crate) limit: Option<Expr>,
+    pub(crate) key: Option<Expr>,
+    pub(crate) each: ExprForLoop,
+}
+
+// Input:  join_all!(all, limit = 8, key = item.id, for item in items { ship(item).await? })
+// Output: join_all!(@site cx SITE; limit = Some(8), items = items, key = [|item| key(&(item.id))], slot => item(|| fut(async {
+//     let (cx_1, item) = slot.open();
+//     let cx_1 = &cx_1;
+//     Ok::<_, Thrown>({ ship(item).await? })
+// })))
+pub(crate) fn join_all(mac: &mut Macro, all: &All, krate: &TokenStream) {
+    let All {
+        outer,
+        inner,
+        site,
+        limit,
+        key,
+        each,
+    } = all;
+    let at = Span::mixed_site();
+    let private = respan(quote!(#krate::__private), at);
+    let head = at_site(outer, site);
+    let (pat, items, body) = (&each.pat, &each.expr, &each.body);
+    let limit = match limit {
+        None => quote!(#private::None),
+        Some(limit) => quote!(#private::Some(#limit)),
+    };
+    let key = key
+        .as_ref()
+        .map(|key| quote!(|#pat| #private::key(&(#key))));
+    let slot = local("slot");
+    let statements = &body.stmts;
+    mac.tokens = quote_spanned!(at=> #head limit = #limit, items = #items, key = [#key], #slot => #private::item(|| #private::fut(async {
+        let (#inner, #pat) = #slot.open();
+        let #inner = &#inner;
+        #private::Ok::<_, #private::Thrown>({ #(#statements)* })
+    })));
+}
+
+// ===== loops =====
+
+/// A durable loop.
+pub(crate) struct Entered {
+    pub(crate) label: Lifetime,
+    pub(crate) outer: Ident,
+    pub(crate) inner: Ident,
+    pub(crate) site: TokenStream,
+    pub(crate) key: Option<Expr>,
+}
+
+// Input:  'items: for item in items { BODY }
+// Output: {
+//     let mut entered = enter_loop(cx, SITE).await;
+//     'items: for item in items {
+//         let cx_1 = &entered.iteration();
+//         if entered.never() { continue 'items; }
+//         BODY
+//     }
+// }
+pub(crate) fn any_loop(expr: &mut Expr, entered: &Entered, krate: &TokenStream) {
+    let Entered {
+        label,
+        outer,
+        inner,
+        site,
+        key,
+    } = entered;
+    let state = local("loop");
+    let iteration = match key {
+        None => quote!(iteration()),
+        Some(key) => quote!(keyed(&(#key))),
+    };
+    // The label is used, so that the compiler does not find it unused.
+    let head = quote! {
+        let #inner = &#state.#iteration;
+        if #state.never() { continue #label; }
+    };
+    let (attrs, looped) = match &mut *expr {
+        Expr::ForLoop(ExprForLoop {
+            attrs,
+            pat,
+            expr: items,
+            body,
+            ..
+        }) => {
+            let statements = &body.stmts;
+            (
+                std::mem::take(attrs),
+                quote!(#label: for #pat in #items { #head #(#statements)* }),
+            )
+        }
+        Expr::While(ExprWhile {
+            attrs, cond, body, ..
+        }) => {
+            // As the compiler itself takes it apart: the condition belongs to the iteration that it guards.
+            (
+                std::mem::take(attrs),
+                quote!(#label: loop { #head if #cond #body else { break } }),
+            )
+        }
+        Expr::Loop(of) => {
+            let statements = &of.body.stmts;
+            (
+                std::mem::take(&mut of.attrs),
+                quote!(#label: loop { #head #(#statements)* }),
+            )
+        }
+        _ => return,
+    };
+    let enter = within(quote!(__private::enter_loop(#outer, #site).await), krate);
+    *expr = Expr::Verbatim(quote!(#(#attrs)* {
+        let mut #state = #enter;
+        #looped
+    }));
+}

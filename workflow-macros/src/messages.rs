@@ -1,0 +1,196 @@
+//! The table of everything the macros refuse: what is wrong, and what to do instead.
+//!
+//! `{0}`, `{1}`, .. stand for the user's own words.
+
+/// One thing that can be wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    /// What is wrong, with the reason where it is not plain.
+    what: &'static str,
+    /// What to write instead.
+    help: &'static str,
+}
+
+/// A message with the user's words put in.
+#[derive(Debug)]
+pub(crate) struct Text(String);
+
+impl Message {
+    /// Whether it is that one.
+    pub(crate) fn is(self, other: Self) -> bool {
+        self.what == other.what
+    }
+
+    /// With `words` for `{0}`, `{1}` and so on.
+    pub(crate) fn with(self, words: &[&str]) -> Text {
+        let mut text = format!("{}\nhelp: {}", self.what, self.help);
+        for (index, word) in words.iter().enumerate() {
+            text = text.replace(&format!("{{{index}}}"), word);
+        }
+        debug_assert!(
+            !text.contains("{0}") && !text.contains("{1}"),
+            "a word is missing in: {text}"
+        );
+        Text(text)
+    }
+}
+
+impl Text {
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl From<Message> for Text {
+    fn from(message: Message) -> Self {
+        message.with(&[])
+    }
+}
+
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident: $what:literal, $help:literal;)*) => {
+        $($(#[$doc])* pub(crate) const $name: Message = Message { what: $what, help: $help };)*
+
+        #[cfg(test)]
+        const ALL: &[(&str, Message)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+messages! {
+    // ---- the item ------------------------------------------------------------------------------------------------
+    NOT_A_FUNCTION: "`#[{0}]` stands on an `async fn`", "put it on the function itself";
+    NOT_ASYNC: "a `#[{0}]` function is `async`", "write `async fn {1}`";
+    QUALIFIED: "a `#[{0}]` function cannot be `{1}`", "remove `{1}`";
+    NO_BODY: "a `#[{0}]` function has a body", "only a `#[step]` may be declared in a trait without one";
+    PANICKED: "the macro itself failed: {0}", "this is a bug in `workflow`: please report it with the function it stands on";
+    UNREADABLE_BODY: "the body cannot be read: {0}", "correct it; nothing else was checked in this function";
+
+    WORKFLOW_GENERIC: "a workflow has no generic parameters: its recorded input must have one type",
+        "name the types, or move the generic part into a `#[fragment]` or a `#[step]`";
+    WORKFLOW_SELF: "a workflow is a function of its own, not a method: `self` cannot be recorded",
+        "take what `self` holds as a parameter, or as a `#[state]` parameter if it is not part of the input";
+    WORKFLOW_PATTERN: "a parameter of a workflow is a plain name: its input is stored under that name",
+        "name it, and take it apart in the body: `let {0} = input;`";
+    WORKFLOW_BORROWS: "a workflow cannot borrow its parameters: it outlives its caller",
+        "take it by value: `{0}: {1}`";
+    STATE_TAKES_NOTHING: "`#[state]` takes nothing: the engine finds it by its type", "write `#[state] {0}: ..`";
+
+    STEP_MUT_PARAMETER: "a step cannot change its arguments: on replay the step is not run, and the change would be lost",
+        "return what it changes: take `{0}` by `&` or by value, and give the new value back";
+    STEP_MUT_SELF: "a step cannot take `&mut self`: on replay the step is not run, and the change would be lost",
+        "take `&self`, and return what it changes";
+    STEP_SELF_BY_VALUE: "a step cannot take `self` by value: it may be run more than once", "take `&self`";
+    STEP_PATTERN: "a parameter of a step is a plain name: it is cloned for each attempt",
+        "name it, and take it apart in the body: `let {0} = argument;`";
+    STEP_BORROWED_RETURN: "a step cannot return what it borrows: its result is recorded, and comes back from the record",
+        "return an owned value, such as `String` for `&str`";
+    STEP_BLOCKING_BORROWS: "a `blocking` step owns its arguments: it runs on another thread",
+        "take it by value, or leave `blocking` off";
+    STEP_BLOCKING_AWAITS: "a `blocking` step has nothing to await: it holds a thread of the blocking pool until it returns",
+        "leave `blocking` off, or use the blocking call";
+
+    // ---- options -------------------------------------------------------------------------------------------------
+    OPTION_UNKNOWN: "`{0}` is not an option of `#[{1}]`", "{2}";
+    OPTION_REPEATED: "`{0}` is given twice", "keep one of them";
+    OPTION_IS_A_FLAG: "`{0}` takes no value", "write `{0}`";
+    OPTION_IS_NO_FLAG: "`{0}` needs a value", "write `{1}`";
+    OPTION_VALUE: "this is not a value of `{0}`", "write `{1}`";
+    OPTION_SYNTAX: "options are words, separated by commas", "write `#[{0}(retries = 5, timeout = \"10s\", ephemeral)]`";
+    OPTIONS_CONTRADICT: "`{0}` and `{1}` contradict each other: {2}", "remove one of them";
+    NAME_ON_DEFINITION: "a step is named where it stands in the workflow, not where it is defined",
+        "rename the function, or write `#[step(name = \"{0}\")]` at the call";
+    BLOCKING_IN_PLACE: "a step in place borrows, so it cannot run on another thread",
+        "move it into a `#[step(blocking)]` function";
+    INFALLIBLE_IN_PLACE: "in place, whether a step can fail is told by its type", "remove `infallible`";
+    BACKOFF_SHAPE: "a backoff is `fixed` or `exponential`",
+        "write `backoff(exponential, initial = \"200ms\", factor = 2, max = \"30s\")` or `backoff(fixed, wait = \"1s\")`";
+    BACKOFF_FACTOR: "the factor of a backoff is 1 or more", "use `backoff(fixed, wait = \"1s\")` for the same wait every time";
+    BACKOFF_JITTER: "the jitter of a backoff is a share of the wait, 0 or more", "write `jitter = 0.5` for up to half of it";
+    RETRY_IF_CLOSURE: "`retry_if` takes a closure over the error, with its type written out",
+        "write `retry_if(|error: &MyError| ..)`";
+    DURATION: "`{0}` is not a duration", "write a number and a unit (`ms`, `s`, `m`, `h`, `d`), such as \"200ms\", \"15m\" or \"1h30m\"";
+    DURATION_TOO_LONG: "`{0}` is longer than can be measured in milliseconds", "use a shorter one";
+    CRATE_PATH: "`crate` is the path by which `workflow` is reached", "write `crate = my_crate::workflow`";
+    NONDETERMINISTIC_REASON: "`#[nondeterministic]` needs the reason why the value cannot differ on replay, or why that does no harm",
+        "write `#[nondeterministic(reason = \"..\")]`";
+
+    // ---- names ---------------------------------------------------------------------------------------------------
+    NAME_SHAPE: "`{0}` is not a name: a letter or `_`, then letters, digits, `_` and `-`", "choose another, such as `{1}`";
+    NAME_UNREADABLE: "this has no name: it is read from the called function, and here none is called",
+        "give it one: `#[step(name = \"{0}\")]` on the statement or the expression";
+    NAME_TWICE: "the name `{0}` is used twice in one scope, so their records could not be told apart{1}",
+        "{2}";
+    MACRO_NAME: "`{0}!` begins with its name, a plain word", "write `{0}!({1})`";
+    BRANCH_TWICE: "two branches of `{0}` are named `{1}`{2}", "give each branch its own name";
+    NO_LABEL: "a `{0}` loop that does something durable needs a label, which is its name", "write `'{1}: {0} ..`";
+
+    // ---- macros --------------------------------------------------------------------------------------------------
+    MACRO_INPUT: "`{0}!` cannot read this: {1}", "write `{0}!({2})`";
+    MACRO_SHAPE: "this is not an argument of `{0}!`", "write `{0}!({1})`";
+    NO_BRANCHES: "`{0}!` has no branches", "write `{0}!({1})`";
+    TOO_MANY_BRANCHES: "`join!` has at most 12 branches", "nest two of them, or use `join_all!`";
+    NOT_AWAITED: "`{0}!` is not awaited, so it would do nothing", "write `{0}!(..).await`";
+    NOT_A_FUTURE: "`{0}!` is not awaited: it is derived, and there at once", "remove `.await`";
+    STEP_ON_MACRO: "`{0}!` is recorded by itself, and cannot be made a step", "remove `#[step]`; its name is its first word";
+    JOIN_ALL_LIMIT: "a limit of 0 lets nothing run", "use 1 or more, or leave `limit` off";
+
+    // ---- places --------------------------------------------------------------------------------------------------
+    IN_CLOSURE: "nothing durable can be done in a closure: how often it runs, and when, is not up to the workflow",
+        "use a labelled loop, or `join_all!` to run them at the same time";
+    IN_ASYNC_BLOCK: "nothing durable can be done in an `async` block: it is polled by others than the workflow",
+        "use `join!` or `race!` to do things at the same time, a `#[fragment]` to name them, or put `#[step]` on the statement";
+    IN_STEP: "nothing durable can be done inside a step: the step is recorded as one",
+        "move it out of the step";
+    IN_FOREIGN_MACRO: "nothing durable can be done inside `{0}!`: what it does with its tokens is not known here",
+        "do it in a `let` before, and use the value here";
+    RETURN_IN_BRANCH: "`return` cannot leave {0}", "give the value at the end of {0}, and `return` after it";
+    BREAK_IN_BRANCH: "`{1}` cannot leave {0}", "give a value at the end of {0}, and `{1}` after it";
+    STEP_QUESTION_INSIDE: "only a trailing `?` may stand in a step that is a single expression: it belongs to the workflow",
+        "make it a block: `#[step(name = \"{0}\")] let value = { .. Ok(..) }?;`";
+    STEP_BLOCK_NO_RESULT: "a step with a `?` in it ends in a `Result`", "end the block with `Ok(())`";
+    STEP_ON_NOTHING: "there is nothing here to make a step of", "put `#[step]` on a `let` with a value, a statement or an expression";
+    KEY_NOT_ON_LOOP: "`#[key]` stands on a durable `for` loop", "write `#[key(item.id)] 'items: for item in items { .. }`";
+    KEY_VALUE: "`#[key]` takes one expression", "write `#[key(item.id)]`";
+
+    // ---- what differs on replay ----------------------------------------------------------------------------------
+    CLOCK: "`{0}` is another time on replay", "use `now!(name).await`, or read it in a step";
+    RANDOM: "`{0}` is another value on replay", "use `random!(name)` or `uuid!(name)`, or make it a step";
+    ENVIRONMENT: "`{0}` may be another value on replay", "read it in a step, or take it as `#[state]`";
+    FILES: "`{0}` may find something else on replay", "make it a step: `#[step]` on the statement";
+    THREADS: "`{0}` runs outside the workflow, and again on every replay",
+        "use `join!` or `join_all!` to do things at the same time, or make it a step";
+    FOREIGN_CONCURRENCY: "`{0}!` awaits what is not recorded, in an order that differs on replay", "use `workflow`'s `join!` or `race!`";
+    HASH_ORDER: "a `{0}` has another order on every replay", "use a `BTreeMap`, a `BTreeSet` or a `Vec`";
+    INTERIOR: "`{0}` can be changed where a replay would not change it", "use a local variable, or give the value back from the branch or step";
+    STATE_READ: "`{0}` is state of the engine: read here, it is an input that is not recorded",
+        "use it in the call of a step: what the step returns is recorded";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_says_what_and_helps_in_one_sentence_each() {
+        for (name, message) in ALL {
+            for text in [message.what, message.help] {
+                assert!(
+                    !text.is_empty() && !text.ends_with('.') || text.ends_with(".."),
+                    "{name}: {text}"
+                );
+                assert!(!text.starts_with(char::is_uppercase), "{name}: {text}");
+                assert!(
+                    !text.starts_with("error:") && !text.contains('\n'),
+                    "{name}: {text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_are_the_users() {
+        let text = NO_LABEL.with(&["for", "items"]).into_string();
+        assert!(text.contains("a `for` loop"), "{text}");
+        assert!(text.ends_with("\nhelp: write `'items: for ..`"), "{text}");
+    }
+}

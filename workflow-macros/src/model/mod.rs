@@ -1,0 +1,64 @@
+//! What was written, and what it means: sites with their names and scopes. One function per rule.
+//!
+//! A body is walked once. What is wrong is collected; what stands is rewritten in place either way, so that a body with
+//! one mistake in it gives one error and no followers.
+
+mod duration;
+mod name;
+mod options;
+mod rules;
+mod scope;
+mod signature;
+mod walk;
+
+use syn::Attribute;
+
+use crate::diagnostics::Place;
+
+pub(crate) use self::options::{At, ItemOptions, Options};
+pub(crate) use self::signature::{
+    Step, Workflow, check_fragment, check_step, check_workflow, returns_result, workflow_name,
+};
+pub(crate) use self::walk::{Walked, walk};
+
+/// What a site does, as `Kind` of the library calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Call,
+    Step,
+    Sleep,
+    Now,
+    Derived,
+    Join,
+    Race,
+    JoinAll,
+    Loop,
+}
+
+impl Kind {
+    pub(crate) fn variant(self) -> &'static str {
+        match self {
+            Self::Call => "Call",
+            Self::Step => "Step",
+            Self::Sleep => "Sleep",
+            Self::Now => "Now",
+            Self::Derived => "Derived",
+            Self::Join => "Join",
+            Self::Race => "Race",
+            Self::JoinAll => "JoinAll",
+            Self::Loop => "Loop",
+        }
+    }
+}
+
+/// A place in the source that does something durable.
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// The names on the way to it: `settle/paid/payment`, `items[]/ship`.
+    pub(crate) path: String,
+    pub(crate) place: Place,
+    /// The conditions it stands under.
+    pub(crate) cfg: Vec<Attribute>,
+}

@@ -1,0 +1,94 @@
+//! Names: what the user wrote, never a number.
+
+use proc_macro2::Span;
+use syn::{Expr, Pat};
+
+use crate::syntax::peel;
+
+/// A letter or `_`, then letters, digits, `_` and `-`; ASCII.
+pub(crate) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && chars.all(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-'))
+}
+
+/// A name that is like this text.
+pub(crate) fn like(text: &str) -> String {
+    let mut name: String = text
+        .chars()
+        .map(|char| {
+            if char.is_ascii_alphanumeric() {
+                char
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        name.insert(0, '_');
+    }
+    name
+}
+
+/// The name of what is called: the last segment of a path, or the method.
+pub(crate) fn callee(expr: &Expr) -> Option<(String, Span)> {
+    match peel(expr) {
+        Expr::Call(call) => match peel(&call.func) {
+            Expr::Path(path) => {
+                let last = path.path.segments.last()?;
+                Some((plain(&last.ident.to_string()), last.ident.span()))
+            }
+            _ => None,
+        },
+        Expr::MethodCall(call) => Some((plain(&call.method.to_string()), call.method.span())),
+        Expr::Await(awaited) => callee(&awaited.base),
+        Expr::Try(tried) => callee(&tried.expr),
+        Expr::Reference(reference) => callee(&reference.expr),
+        _ => None,
+    }
+}
+
+/// The name without `r#`.
+pub(crate) fn plain(name: &str) -> String {
+    name.strip_prefix("r#").unwrap_or(name).to_owned()
+}
+
+/// A name that could be given to what has none.
+pub(crate) fn suggestion(pattern: Option<&Pat>) -> String {
+    match pattern {
+        Some(Pat::Ident(ident)) => plain(&ident.ident.to_string()),
+        Some(Pat::Type(typed)) => suggestion(Some(&typed.pat)),
+        _ => "my_step".to_owned(),
+    }
+}
+
+/// A label for a loop over this.
+pub(crate) fn label_for(iterated: Option<&Expr>) -> String {
+    let name = iterated.map(peel).and_then(|expr| match expr {
+        Expr::Path(path) => path
+            .path
+            .segments
+            .last()
+            .map(|last| plain(&last.ident.to_string())),
+        Expr::Reference(reference) => match peel(&reference.expr) {
+            Expr::Path(path) => path
+                .path
+                .segments
+                .last()
+                .map(|last| plain(&last.ident.to_string())),
+            _ => None,
+        },
+        Expr::MethodCall(call) => match peel(&call.receiver) {
+            Expr::Path(path) => path
+                .path
+                .segments
+                .last()
+                .map(|last| plain(&last.ident.to_string())),
+            _ => None,
+        },
+        _ => None,
+    });
+    name.unwrap_or_else(|| "items".to_owned())
+}

@@ -1,0 +1,162 @@
+//! Scopes: in each, every name is used once.
+
+use proc_macro2::Span;
+use syn::Attribute;
+
+use super::{Kind, Site};
+use crate::diagnostics::{Errors, Place};
+use crate::messages;
+
+/// The scopes around the place that is being looked at, the innermost last, and the sites found so far.
+pub(super) struct Scopes {
+    open: Vec<Scope>,
+    pub(super) sites: Vec<Site>,
+    /// Two sites under different conditions share a name: the compiler has to check that only one is there.
+    pub(super) shares_names: bool,
+}
+
+#[derive(Default)]
+struct Scope {
+    prefix: String,
+    /// Indexes into the sites.
+    named: Vec<usize>,
+}
+
+impl Scopes {
+    pub(super) fn new() -> Self {
+        Self {
+            open: vec![Scope::default()],
+            sites: Vec::new(),
+            shares_names: false,
+        }
+    }
+
+    pub(super) fn enter(&mut self, prefix: String) {
+        self.open.push(Scope {
+            prefix,
+            named: Vec::new(),
+        });
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.open.pop();
+    }
+
+    /// The path of a name in the innermost scope.
+    pub(super) fn path(&self, name: &str) -> String {
+        let prefix = self.open.last().map_or("", |scope| scope.prefix.as_str());
+        format!("{prefix}{name}")
+    }
+
+    /// A site with this name stands here. Its index.
+    pub(super) fn add(
+        &mut self,
+        name: String,
+        kind: Kind,
+        place: Place,
+        cfg: &[Attribute],
+        errors: &mut Errors,
+    ) -> usize {
+        let path = self.path(&name);
+        let index = self.sites.len();
+        let twice = self
+            .open
+            .last()
+            .and_then(|scope| scope.named.iter().find(|&&at| self.sites[at].name == name));
+        if let Some(&first) = twice {
+            let first = &self.sites[first];
+            if tell_apart(&first.cfg, cfg) {
+                self.shares_names = true;
+            } else {
+                let at = first
+                    .place
+                    .described()
+                    .map(|at| format!("; first at {at}"))
+                    .unwrap_or_default();
+                let help = match (first.kind, kind) {
+                    (Kind::Loop, Kind::Loop) => "give each loop its own label".to_owned(),
+                    (_, Kind::Call | Kind::Step) | (Kind::Call | Kind::Step, _) => {
+                        format!(
+                            "give one of them a name of its own: `#[step(name = \"{name}_again\")]` on the statement"
+                        )
+                    }
+                    _ => format!("begin one of them with another word, such as `{name}_again`"),
+                };
+                errors.push(
+                    first.place.to(place),
+                    messages::NAME_TWICE.with(&[&name, &at, &help]),
+                );
+            }
+        }
+        self.sites.push(Site {
+            name,
+            kind,
+            path,
+            place,
+            cfg: cfg.to_vec(),
+        });
+        if let Some(scope) = self.open.last_mut() {
+            scope.named.push(index);
+        }
+        index
+    }
+}
+
+/// Whether two sites may both be written because at most one of them is compiled: each stands under a condition, and
+/// not under the same one. The expansion asserts the rest.
+fn tell_apart(first: &[Attribute], second: &[Attribute]) -> bool {
+    let shown = |cfg: &[Attribute]| {
+        cfg.iter()
+            .map(|attr| quote::quote!(#attr).to_string())
+            .collect::<Vec<_>>()
+    };
+    !first.is_empty() && !second.is_empty() && shown(first) != shown(second)
+}
+
+/// What a `break` or `return` has to get through.
+#[derive(Debug)]
+pub(super) enum Frame {
+    /// A loop or a labelled block.
+    Loop(Option<String>),
+    /// A branch: a future of its own.
+    Branch(&'static str),
+    /// A closure or an async block: `return` and `break` end there.
+    Apart,
+}
+
+/// The frames around the place that is being looked at.
+#[derive(Debug, Default)]
+pub(super) struct Frames(pub(super) Vec<Frame>);
+
+impl Frames {
+    pub(super) fn check_return(&self, place: Span, errors: &mut Errors) {
+        for frame in self.0.iter().rev() {
+            match frame {
+                Frame::Loop(_) => {}
+                Frame::Branch(what) => {
+                    return errors.push(place, messages::RETURN_IN_BRANCH.with(&[what]));
+                }
+                Frame::Apart => return,
+            }
+        }
+    }
+
+    pub(super) fn check_break(
+        &self,
+        word: &str,
+        label: Option<&str>,
+        place: Place,
+        errors: &mut Errors,
+    ) {
+        for frame in self.0.iter().rev() {
+            match frame {
+                Frame::Loop(of) if label.is_none() || of.as_deref() == label => return,
+                Frame::Loop(_) => {}
+                Frame::Branch(what) => {
+                    return errors.push(place, messages::BREAK_IN_BRANCH.with(&[what, word]));
+                }
+                Frame::Apart => return,
+            }
+        }
+    }
+}

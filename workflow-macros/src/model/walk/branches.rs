@@ -1,0 +1,181 @@
+//! `join!`, `race!` and `join_all!`: branches, each a scope and a future of its own.
+
+use proc_macro2::Span;
+use syn::visit_mut::VisitMut;
+use syn::{Expr, Macro};
+
+use super::{Frame, Kind, Walk, name, print};
+use crate::diagnostics::Place;
+use crate::messages;
+use crate::syntax::{Durable, peel};
+
+/// `join!` gives a tuple, and tuples end somewhere.
+const MOST: usize = 12;
+
+impl Walk<'_> {
+    pub(super) fn branches(
+        &mut self,
+        mac: &mut Macro,
+        durable: Durable,
+        kind: Kind,
+        (name, span): (String, Span),
+        list: Vec<Expr>,
+    ) {
+        let (word, shape) = (durable.word(), durable.shape());
+        if list.is_empty() {
+            self.errors.push(
+                Place::of(&mac.path),
+                messages::NO_BRANCHES.with(&[word, shape]),
+            );
+        }
+        if kind == Kind::Join && list.len() > MOST {
+            self.errors
+                .push(Place::of(&list[MOST]), messages::TOO_MANY_BRANCHES);
+        }
+        let prefix = format!("{}/", self.scopes.path(&name));
+        let site = self.site(name.clone(), kind, span.into());
+        let mut seen: Vec<(String, Place)> = Vec::new();
+        let mut printed = Vec::new();
+        for branch in list {
+            let Expr::Assign(branch) = branch else {
+                self.errors.push(
+                    Place::of(&branch),
+                    messages::MACRO_SHAPE.with(&[word, shape]),
+                );
+                continue;
+            };
+            let label = match peel(&branch.left) {
+                Expr::Path(path) => path.path.get_ident().cloned(),
+                _ => None,
+            };
+            let Some(label) = label else {
+                self.errors.push(
+                    Place::of(&branch.left),
+                    messages::MACRO_SHAPE.with(&[word, shape]),
+                );
+                continue;
+            };
+            let text = name::plain(&label.to_string());
+            if let Some((_, first)) = seen.iter().find(|(known, _)| *known == text) {
+                let at = first
+                    .described()
+                    .map(|at| format!("; first at {at}"))
+                    .unwrap_or_default();
+                self.errors.push(
+                    first.to(label.span().into()),
+                    messages::BRANCH_TWICE.with(&[&name, &text, &at]),
+                );
+            }
+            seen.push((text.clone(), label.span().into()));
+            let mut body = *branch.right;
+            let inner = self.new_cx();
+            self.branch(
+                format!("{prefix}{text}/"),
+                inner.clone(),
+                "a branch",
+                |walk| walk.visit_expr_mut(&mut body),
+            );
+            printed.push(print::Branch {
+                cx: inner,
+                name: text,
+                place: Place::of(&body),
+                body,
+            });
+        }
+        if printed.is_empty() {
+            return print::nothing(mac);
+        }
+        let cx = self.cx();
+        print::branches(mac, &cx, &site, &printed, self.krate);
+    }
+
+    pub(super) fn join_all(
+        &mut self,
+        mac: &mut Macro,
+        (name, span): (String, Span),
+        list: Vec<Expr>,
+    ) {
+        let shape = Durable::JoinAll.shape();
+        let prefix = format!("{}[]/", self.scopes.path(&name));
+        let site = self.site(name, Kind::JoinAll, span.into());
+        let (mut limit, mut key, mut items) = (None, None, None);
+        for argument in list {
+            let place = Place::of(&argument);
+            let word = match &argument {
+                Expr::Assign(given) => match peel(&given.left) {
+                    Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
+                    _ => None,
+                },
+                _ => None,
+            };
+            match (argument, word.as_deref()) {
+                (Expr::Assign(given), Some("limit")) if limit.is_none() => {
+                    if let Expr::Lit(literal) = peel(&given.right)
+                        && let syn::Lit::Int(number) = &literal.lit
+                        && number.base10_digits() == "0"
+                    {
+                        self.errors.push(number.span(), messages::JOIN_ALL_LIMIT);
+                    }
+                    limit = Some(*given.right);
+                }
+                (Expr::Assign(given), Some("key")) if key.is_none() => key = Some(*given.right),
+                (Expr::Assign(_), Some(word @ ("limit" | "key"))) => {
+                    self.errors
+                        .push(place, messages::OPTION_REPEATED.with(&[word]));
+                }
+                (Expr::ForLoop(each), _) if items.is_none() => items = Some(each),
+                _ => self
+                    .errors
+                    .push(place, messages::MACRO_SHAPE.with(&["join_all", shape])),
+            }
+        }
+        let Some(mut each) = items else {
+            self.errors.push(
+                Place::of(&mac.path),
+                messages::NO_BRANCHES.with(&["join_all", shape]),
+            );
+            return print::nothing(mac);
+        };
+        if let Some(limit) = &mut limit {
+            self.visit_expr_mut(limit);
+        }
+        if let Some(key) = &mut key {
+            self.visit_expr_mut(key);
+        }
+        self.visit_pat_mut(&mut each.pat);
+        self.visit_expr_mut(&mut each.expr);
+        let inner = self.new_cx();
+        self.branch(prefix, inner.clone(), "an item of `join_all!`", |walk| {
+            walk.visit_block_mut(&mut each.body);
+        });
+        let outer = self.cx();
+        let all = print::All {
+            outer,
+            inner,
+            site,
+            limit,
+            key,
+            each,
+        };
+        print::join_all(mac, &all, self.krate);
+    }
+
+    fn branch(
+        &mut self,
+        prefix: String,
+        cx: proc_macro2::Ident,
+        what: &'static str,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        self.scopes.enter(prefix);
+        self.cx.push(cx);
+        self.frames.0.push(Frame::Branch(what));
+        // A state may be given to a site in the branch, and read nowhere else: as outside.
+        let in_site = std::mem::take(&mut self.in_site);
+        inside(self);
+        self.in_site = in_site;
+        self.frames.0.pop();
+        self.cx.pop();
+        self.scopes.leave();
+    }
+}

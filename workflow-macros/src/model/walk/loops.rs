@@ -1,0 +1,185 @@
+//! Loops: one that does something durable has a label, and each of its iterations is a scope.
+
+use syn::visit::Visit;
+use syn::visit_mut::VisitMut;
+use syn::{Attribute, Expr, Label, Lifetime};
+
+use super::{Frame, Kind, Walk, name, print};
+use crate::diagnostics::Place;
+use crate::messages;
+use crate::model::options;
+use crate::syntax::{Durable, Mark, take};
+
+impl Walk<'_> {
+    pub(super) fn any_loop(&mut self, expr: &mut Expr) {
+        let attrs = match expr {
+            Expr::ForLoop(of) => &mut of.attrs,
+            Expr::While(of) => &mut of.attrs,
+            Expr::Loop(of) => &mut of.attrs,
+            _ => return,
+        };
+        let key = take(attrs, Mark::Key);
+        if self.apart.is_empty() && is_durable(expr) {
+            self.durable_loop(expr, key.as_ref());
+        } else {
+            if let Some(key) = &key {
+                self.errors.push(Place::of(key), messages::KEY_NOT_ON_LOOP);
+            }
+            self.plain_loop(expr);
+        }
+    }
+
+    fn plain_loop(&mut self, expr: &mut Expr) {
+        let label = match expr {
+            Expr::ForLoop(of) => {
+                self.visit_pat_mut(&mut of.pat);
+                self.visit_expr_mut(&mut of.expr);
+                of.label.clone()
+            }
+            Expr::While(of) => of.label.clone(),
+            Expr::Loop(of) => of.label.clone(),
+            _ => None,
+        };
+        self.frames
+            .0
+            .push(Frame::Loop(label.map(|label| label.name.ident.to_string())));
+        match expr {
+            Expr::ForLoop(of) => self.visit_block_mut(&mut of.body),
+            Expr::While(of) => {
+                self.visit_expr_mut(&mut of.cond);
+                self.visit_block_mut(&mut of.body);
+            }
+            Expr::Loop(of) => self.visit_block_mut(&mut of.body),
+            _ => {}
+        }
+        self.frames.0.pop();
+    }
+
+    fn durable_loop(&mut self, expr: &mut Expr, key: Option<&Attribute>) {
+        let (word, place, label, iterated) = match expr {
+            Expr::ForLoop(of) => (
+                "for",
+                Place::from(of.for_token.span),
+                &mut of.label,
+                Some(&*of.expr),
+            ),
+            Expr::While(of) => ("while", of.while_token.span.into(), &mut of.label, None),
+            Expr::Loop(of) => ("loop", of.loop_token.span.into(), &mut of.label, None),
+            _ => return,
+        };
+        let suggested = name::label_for(iterated);
+        let label = label.get_or_insert_with(|| {
+            self.errors
+                .push(place, messages::NO_LABEL.with(&[word, &suggested]));
+            Label {
+                name: Lifetime::new(&format!("'{suggested}"), place.first),
+                colon_token: syn::token::Colon(place.first),
+            }
+        });
+        let label = label.name.clone();
+        let text = name::plain(&label.ident.to_string());
+        if !name::is_name(&text) {
+            self.errors.push(
+                label.span(),
+                messages::NAME_SHAPE.with(&[&text, &name::like(&text)]),
+            );
+        }
+        let key = key.and_then(|attr| self.key(attr, word));
+
+        // What is iterated over belongs to the scope around.
+        if let Expr::ForLoop(of) = expr {
+            self.visit_pat_mut(&mut of.pat);
+            self.visit_expr_mut(&mut of.expr);
+        }
+        let prefix = format!("{}[]/", self.scopes.path(&text));
+        let site = self.site(text, Kind::Loop, label.span().into());
+        let outer = self.cx();
+        let inner = self.new_cx();
+        self.scopes.enter(prefix);
+        self.cx.push(inner.clone());
+        self.frames
+            .0
+            .push(Frame::Loop(Some(label.ident.to_string())));
+        match expr {
+            Expr::ForLoop(of) => self.visit_block_mut(&mut of.body),
+            Expr::While(of) => {
+                // The condition belongs to the iteration that it guards.
+                self.visit_expr_mut(&mut of.cond);
+                self.visit_block_mut(&mut of.body);
+            }
+            Expr::Loop(of) => self.visit_block_mut(&mut of.body),
+            _ => {}
+        }
+        self.frames.0.pop();
+        self.cx.pop();
+        self.scopes.leave();
+        print::any_loop(
+            expr,
+            &print::Entered {
+                label,
+                outer,
+                inner,
+                site,
+                key,
+            },
+            self.krate,
+        );
+    }
+
+    fn key(&mut self, attr: &Attribute, word: &str) -> Option<Expr> {
+        if word != "for" {
+            self.errors.push(Place::of(attr), messages::KEY_NOT_ON_LOOP);
+            return None;
+        }
+        let key = match &attr.meta {
+            syn::Meta::List(list) => options::key(list.tokens.clone()),
+            _ => None,
+        };
+        if key.is_none() {
+            self.errors.push(Place::of(attr), messages::KEY_VALUE);
+        }
+        key
+    }
+}
+
+/// Whether something durable stands in a loop's condition or body.
+fn is_durable(expr: &Expr) -> bool {
+    let mut finder = Finder(false);
+    match expr {
+        Expr::ForLoop(of) => finder.visit_block(&of.body),
+        Expr::While(of) => {
+            finder.visit_expr(&of.cond);
+            finder.visit_block(&of.body);
+        }
+        Expr::Loop(of) => finder.visit_block(&of.body),
+        _ => {}
+    }
+    finder.0
+}
+
+struct Finder(bool);
+
+impl<'ast> Visit<'ast> for Finder {
+    fn visit_attribute(&mut self, attr: &'ast Attribute) {
+        self.0 |= attr
+            .path()
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == "step");
+    }
+
+    fn visit_expr_await(&mut self, _: &'ast syn::ExprAwait) {
+        self.0 = true;
+    }
+
+    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
+        self.0 |= Durable::named(&mac.path).is_some();
+    }
+
+    // What stands in these is refused where it stands, and that is told once.
+    fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+
+    fn visit_expr_async(&mut self, _: &'ast syn::ExprAsync) {}
+
+    fn visit_item(&mut self, _: &'ast syn::Item) {}
+}

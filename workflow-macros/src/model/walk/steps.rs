@@ -1,0 +1,118 @@
+//! `#[step(..)]` on a statement, a `let` or an expression.
+
+use proc_macro2::Span;
+use syn::visit_mut::VisitMut;
+use syn::{Attribute, Block, Expr, Pat, Stmt};
+
+use super::{Apart, Kind, Walk, name, print};
+use crate::diagnostics::Place;
+use crate::messages;
+use crate::model::options::{At, Options};
+use crate::syntax::{Durable, Settings, peel, ungroup};
+
+impl Walk<'_> {
+    /// Makes an expression a step. A trailing `?` belongs to the workflow, all else to the step.
+    pub(super) fn step_in_place(&mut self, attr: &Attribute, expr: &mut Expr, pat: Option<&Pat>) {
+        let options = Options::check(&Settings::of(attr), At::Site, self.errors);
+        ungroup(expr);
+        if let Expr::Try(tried) = expr {
+            return self.step_core(attr, options, &mut tried.expr, pat);
+        }
+        self.step_core(attr, options, expr, pat);
+    }
+
+    fn step_core(
+        &mut self,
+        attr: &Attribute,
+        options: Options,
+        expr: &mut Expr,
+        pat: Option<&Pat>,
+    ) {
+        ungroup(expr);
+        if let Some(apart) = self.apart.last() {
+            return self.errors.push(Place::of(attr), apart.message());
+        }
+        if let Expr::Await(awaited) = &*expr
+            && let Expr::Macro(called) = peel(&awaited.base)
+            && let Some(durable) = Durable::named(&called.mac.path)
+        {
+            self.errors.push(
+                Place::of(attr),
+                messages::STEP_ON_MACRO.with(&[durable.word()]),
+            );
+            return self.visit_expr_mut(expr);
+        }
+        let place = Place::of(expr);
+        let (name, at) = match (&options.name, name::callee(expr)) {
+            (Some((name, span)), _) => (name.clone(), Place::from(*span)),
+            (None, Some((name, span))) => (name, span.into()),
+            (None, None) => {
+                let suggested = name::suggestion(pat);
+                self.errors
+                    .push(place, messages::NAME_UNREADABLE.with(&[&suggested]));
+                (suggested, place)
+            }
+        };
+        if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
+            self.errors
+                .push(place, messages::STEP_QUESTION_INSIDE.with(&[&name]));
+        }
+        if let Expr::Block(block) = expr {
+            self.settle_block(&mut block.block);
+        }
+        self.apart.push(Apart::Step);
+        self.frames.0.push(super::Frame::Apart);
+        match &mut *expr {
+            // What is awaited may itself be a step: then it is that one, renamed.
+            Expr::Await(awaited) => self.visit_expr_mut(&mut awaited.base),
+            other => self.visit_expr_mut(other),
+        }
+        self.frames.0.pop();
+        self.apart.pop();
+        let site = self.site(name, Kind::Step, at);
+        let cx = self.cx();
+        print::in_place(expr, &options, &cx, &site, self.krate);
+    }
+
+    /// A block with `?` in it ends in a `Result`, whose error type nothing else says.
+    fn settle_block(&mut self, block: &mut Block) {
+        if !block.stmts.iter().any(stmt_has_question) {
+            return;
+        }
+        match block.stmts.last_mut() {
+            Some(Stmt::Expr(tail, None)) => print::catch_all(tail, self.krate),
+            last => {
+                let place =
+                    last.map_or_else(|| Place::from(Span::call_site()), |stmt| Place::of(stmt));
+                self.errors.push(place, messages::STEP_BLOCK_NO_RESULT);
+            }
+        }
+    }
+}
+
+/// Whether a `?` stands in it that leaves it.
+fn has_question(expr: &Expr) -> bool {
+    let mut finder = Question(false);
+    syn::visit::Visit::visit_expr(&mut finder, expr);
+    finder.0
+}
+
+fn stmt_has_question(stmt: &Stmt) -> bool {
+    let mut finder = Question(false);
+    syn::visit::Visit::visit_stmt(&mut finder, stmt);
+    finder.0
+}
+
+struct Question(bool);
+
+impl<'ast> syn::visit::Visit<'ast> for Question {
+    fn visit_expr_try(&mut self, _: &'ast syn::ExprTry) {
+        self.0 = true;
+    }
+
+    fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+
+    fn visit_expr_async(&mut self, _: &'ast syn::ExprAsync) {}
+
+    fn visit_item(&mut self, _: &'ast syn::Item) {}
+}

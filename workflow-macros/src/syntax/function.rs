@@ -1,0 +1,62 @@
+//! A function as it was written: its signature parsed, its body parsed or kept as tokens.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Block, Signature, Token, Visibility};
+
+/// An annotated function, or the declaration of one in a trait.
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    pub(crate) body: Body,
+}
+
+/// What stands after the signature.
+pub(crate) enum Body {
+    /// A block.
+    Block(Block),
+    /// Something that is not a block yet, as while it is being typed.
+    Unreadable {
+        tokens: TokenStream,
+        why: syn::Error,
+    },
+    /// A semicolon: a declaration in a trait.
+    Missing(Token![;]),
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        let vis = input.parse()?;
+        let sig = input.parse()?;
+        let body = if input.peek(Token![;]) {
+            Body::Missing(input.parse()?)
+        } else {
+            let tokens: TokenStream = input.parse()?;
+            match syn::parse2(tokens.clone()) {
+                Ok(block) => Body::Block(block),
+                Err(why) => Body::Unreadable { tokens, why },
+            }
+        };
+        Ok(Self {
+            attrs,
+            vis,
+            sig,
+            body,
+        })
+    }
+}
+
+impl ToTokens for Body {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Self::Block(block) => block.to_tokens(tokens),
+            Self::Unreadable {
+                tokens: written, ..
+            } => written.to_tokens(tokens),
+            Self::Missing(semicolon) => semicolon.to_tokens(tokens),
+        }
+    }
+}
