@@ -1,4 +1,88 @@
 //! Durable functions: ordinary async Rust that survives crashes, deploys and long waits.
+//!
+//! # The model
+//!
+//! A **workflow** is an async function marked `#[workflow]`. Each time it is started, under an id of your choice, that
+//! is a **run**. Everything durable it does stands at a **site**: a call of a `#[step]` function, a `sleep!`, a `join!`,
+//! and so on. Each site has a **name**, taken from what you wrote (the called function, a macro's first word, a loop's
+//! label), and in one **scope** every name stands once; the compiler refuses a second one. The path of names down to a site
+//! is its **location**: `settle/paid/payment`, `items[3]/ship`.
+//!
+//! The engine keeps a **history** of each run: what every site gave, in one order. When the process dies, the function is
+//! called again with the same input, and every site that is recorded gives what it gave before, without doing anything:
+//! that is **replay**. Where the history ends, at the **frontier**, the function goes on for real. So an effect that is
+//! recorded is never had twice; one that was cut off before it was recorded is had again.
+//!
+//! This works because nothing but recorded values decides where the code goes. In a `#[workflow]` body every `.await` is a
+//! durable operation, and the type system checks it; clocks, randomness and the like are refused by the macro. What touches
+//! the world stands in a **step**.
+//!
+//! ```
+//! use workflow::{Engine, Failure, MemoryStore, join, sleep, step, workflow};
+//!
+//! /// Touches the world: runs until it succeeds (or its retries are used up), and is recorded then.
+//! #[step(retries = 5, timeout = "10s")]
+//! async fn reserve(item: &str) -> Result<u32, std::io::Error> {
+//!     Ok(item.len() as u32)
+//! }
+//!
+//! #[step]
+//! async fn charge(cents: u32) -> Result<String, std::io::Error> {
+//!     Ok(format!("paid {cents}"))
+//! }
+//!
+//! #[workflow]
+//! async fn order(item: String) -> Result<String, Failure> {
+//!     let cents = reserve(&item).await?; // recorded at `reserve`
+//!     sleep!(cool_off, "50ms").await; // recorded at `cool_off`; not in memory when it is long
+//!     let (receipt, again) = join!(
+//!         settle,
+//!         paid = charge(cents).await?, // recorded at `settle/paid/charge`
+//!         checked = reserve(&item).await?,
+//!     )
+//!     .await?;
+//!     assert_eq!(cents, again);
+//!     Ok(receipt)
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), workflow::Error> {
+//! let engine = Engine::builder().workflow(order).store(MemoryStore::new()).build().await?;
+//! let receipt = engine.run("order-17", order("book".to_owned())).await?;
+//! assert_eq!(receipt, "paid 4");
+//! // The same id and input are the same run: nothing is done twice.
+//! assert_eq!(engine.run("order-17", order("book".to_owned())).await?, receipt);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What goes wrong, and what happens then
+//!
+//! - **A step fails**: it is retried by its policy, and what it gives at last, value or [`Failure`], is recorded. `?` lets
+//!   the failure end the workflow; without it, it is data.
+//! - **The process dies**: the run goes on when an engine opens the store again.
+//! - **The code changes under a live run**: each scope's sites must come in the recorded order. The first thing that does
+//!   not fit is a *divergence*: found before anything is run, reported with location, recorded, issued and the source line,
+//!   and the run is *parked*, untouched, until code that fits is deployed.
+//! - **The store fails**: no attempt is used up, what a step gave is kept and written again.
+//!
+//! # Where things are
+//!
+//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions; [`sleep!`], [`join!`], [`race!`], [`join_all!`], [`now!`], [`uuid!`]
+//! and [`random!`] stand in their bodies. [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests,
+//! [`RedbStore`] for one file on disk. [`current_step`] tells a step's body which attempt it is and gives it
+//! an idempotency key. [`replay`] is the machine underneath, without clock, IO or runtime.
+//!
+//! # Features
+//!
+//! | feature | default | brings |
+//! |---|---|---|
+//! | `engine` | yes | the engine, on tokio |
+//! | `redb` | yes | the store in one file |
+//! | `axum` | no | errors as responses, the engine as state |
+//! | `conformance` | no | the laws of storage as a test suite for a store of your own |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // What expansions say to name this crate, also from within it.
 #[allow(unused_extern_crates, reason = "named by expansions")]
@@ -10,6 +94,10 @@ pub mod __private;
 mod codec;
 #[doc(hidden)]
 pub mod context;
+#[cfg(feature = "engine")]
+mod engine;
+#[cfg(feature = "engine")]
+mod error;
 mod macros;
 pub mod replay;
 pub mod store;
@@ -23,6 +111,13 @@ pub use context::{
     Call, Cancellation, Critical, CurrentStep, Fragment, Output, Random, Recorded, Step, Won,
     Workflow, critical, current_step, try_current_step,
 };
+#[cfg(feature = "engine")]
+pub use engine::{
+    AttachError, BuildError, CancelError, Clock, Definition, Engine, EngineBuilder, ErrorEvent,
+    ParkedRun, Retry, RunHandle, StartError, Status, SystemClock, TokioClock, Watch,
+};
+#[cfg(feature = "engine")]
+pub use error::Error;
 pub use replay::{
     Backoff, Divergence, Failure, FailureKind, InvalidRunId, Kind, Location, ParkReason, Payload,
     Record, RunId, RunState, Site, Timestamp,

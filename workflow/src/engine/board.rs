@@ -1,0 +1,203 @@
+//! What those who hold a handle on a run are told of it: an ending, a parking, the records as they are committed.
+//!
+//! A run has a board only while somebody holds one, so a waiting run that nobody watches costs nothing here. Boards
+//! follow committed records: nothing they do can fail or delay a run.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Notify;
+
+use super::error::ParkedRun;
+use crate::replay::{Failure, Payload, Record, RunKey};
+
+/// How many records a board keeps for those who watch; who falls further behind reads the store.
+const KEPT: usize = 256;
+
+/// What became of a run in this process.
+#[derive(Debug, Clone)]
+pub(crate) enum Told {
+    Completed(Payload),
+    Failed(Failure),
+    Cancelled,
+    Parked(ParkedRun),
+    /// The engine is gone, or could not bring the run to an end here.
+    ShutDown,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    told: Option<Told>,
+    durable: bool,
+    watchers: usize,
+    recent: VecDeque<Arc<Record>>,
+    last_seq: u64,
+}
+
+/// The board of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Board {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run has at least one durable record.
+    pub(crate) fn tell_durable(&self) {
+        // Told once: whoever waits for the end is not woken by every commit.
+        if !std::mem::replace(&mut self.state().durable, true) {
+            self.changed.notify_waiters();
+        }
+    }
+
+    pub(crate) fn tell(&self, told: Told) {
+        self.state().told = Some(told);
+        self.changed.notify_waiters();
+    }
+
+    /// The run is driven again: what was told of its last drive no longer holds.
+    pub(crate) fn reopen(&self) {
+        let mut state = self.state();
+        if matches!(state.told, Some(Told::Parked(_) | Told::ShutDown)) {
+            state.told = None;
+        }
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.state().watchers > 0
+    }
+
+    /// Records became durable.
+    pub(crate) fn publish(&self, records: &[Record]) {
+        let mut state = self.state();
+        if let Some(last) = records.last() {
+            state.last_seq = last.seq;
+        }
+        for record in records {
+            if state.recent.len() == KEPT {
+                state.recent.pop_front();
+            }
+            state.recent.push_back(Arc::new(record.clone()));
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until `look` finds what it looks for. Cancel-safe.
+    async fn until<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the look, so that a change in between is not missed.
+            changed.as_mut().enable();
+            if let Some(found) = look(&mut self.state()) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until the run came to an end, or cannot go on.
+    pub(crate) async fn told(&self) -> Told {
+        self.until(|state| state.told.clone()).await
+    }
+
+    /// Waits until the run came to an end, or the engine is gone.
+    pub(crate) async fn ended(&self) {
+        self.until(|state| {
+            matches!(&state.told, Some(told) if !matches!(told, Told::Parked(_))).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the run's beginning is durable; what it was told before that otherwise.
+    pub(crate) async fn durable(&self) -> Result<(), Told> {
+        self.until(|state| match (&state.told, state.durable) {
+            (_, true) => Some(Ok(())),
+            (Some(told), false) => Some(Err(told.clone())),
+            (None, false) => None,
+        })
+        .await
+    }
+
+    /// Waits for the records from `from` on. `None` when they are no longer here: read the store.
+    pub(crate) async fn records(&self, from: u64) -> Option<Vec<Arc<Record>>> {
+        self.until(|state| {
+            let first = state.recent.front().map_or(u64::MAX, |record| record.seq);
+            if from >= first {
+                let new: Vec<_> = state
+                    .recent
+                    .iter()
+                    .filter(|record| record.seq >= from)
+                    .cloned()
+                    .collect();
+                return (!new.is_empty()).then_some(Some(new));
+            }
+            (state.last_seq >= from).then_some(None)
+        })
+        .await
+    }
+
+    pub(crate) fn watch(&self) {
+        self.state().watchers += 1;
+    }
+
+    pub(crate) fn unwatch(&self) {
+        let mut state = self.state();
+        state.watchers -= 1;
+        if state.watchers == 0 {
+            state.recent = VecDeque::new();
+        }
+    }
+}
+
+/// The boards that somebody holds.
+#[derive(Debug, Default)]
+pub(crate) struct Boards(Mutex<HashMap<RunKey, Weak<Board>>>);
+
+impl Boards {
+    fn map(&self) -> MutexGuard<'_, HashMap<RunKey, Weak<Board>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The board of a run, made when there is none.
+    pub(crate) fn board(&self, run: RunKey) -> Arc<Board> {
+        let mut boards = self.map();
+        if let Some(board) = boards.get(&run).and_then(Weak::upgrade) {
+            return board;
+        }
+        let board = Arc::default();
+        boards.insert(run, Arc::downgrade(&board));
+        board
+    }
+
+    /// The board of a run, if somebody holds it.
+    pub(crate) fn find(&self, run: RunKey) -> Option<Arc<Board>> {
+        self.map().get(&run)?.upgrade()
+    }
+
+    /// Forgets a board that nobody holds any more.
+    pub(crate) fn sweep(&self, run: RunKey) {
+        let mut boards = self.map();
+        if boards
+            .get(&run)
+            .is_some_and(|board| board.strong_count() == 0)
+        {
+            boards.remove(&run);
+        }
+    }
+
+    /// Tells everybody: the engine is going.
+    pub(crate) fn tell_all(&self, told: &Told) {
+        let held: Vec<_> = self.map().values().filter_map(Weak::upgrade).collect();
+        for board in held {
+            if board.state().told.is_none() {
+                board.tell(told.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! How an engine is described and built.
+
+use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+
+use super::board::Boards;
+use super::clock::{Clock, SystemClock};
+use super::hooks::{ErrorEvent, Hooks};
+use super::host::Random;
+use super::registry::{Definition, Entry, Registry};
+use super::scheduler::Scheduler;
+use super::{Alive, BuildError, Engine, Inner, Runs};
+use crate::codec::{Codec, Json};
+use crate::context::States;
+use crate::replay::CodeId;
+use crate::store::Store;
+
+/// Describes an engine. Made by [`Engine::builder`].
+#[must_use = "an engine is made by `.build()`"]
+pub struct EngineBuilder {
+    store: Option<Arc<dyn Store>>,
+    registry: Registry,
+    twice: Option<(Entry, Entry)>,
+    states: States,
+    codec: Arc<dyn Codec>,
+    clock: Arc<dyn Clock>,
+    hooks: Hooks,
+    payload_limit: usize,
+    in_memory: usize,
+    linger: Duration,
+    code: Option<CodeId>,
+}
+
+impl EngineBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            store: None,
+            registry: Registry::default(),
+            twice: None,
+            states: States::default(),
+            codec: Arc::new(Json),
+            clock: Arc::new(SystemClock),
+            hooks: Hooks::default(),
+            payload_limit: 1 << 20,
+            in_memory: 10_000,
+            linger: Duration::from_secs(1),
+            code: None,
+        }
+    }
+
+    /// Where runs are kept.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Where runs are kept, shared with others.
+    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Adds a workflow by its function: `.workflow(checkout)`.
+    pub fn workflow<Arguments, F: Definition<Arguments>>(mut self, _function: F) -> Self {
+        let entry = Entry::of::<F::Workflow>();
+        if let Some(before) = self.registry.add(entry) {
+            self.twice.get_or_insert((before, entry));
+        }
+        self
+    }
+
+    /// Gives a value to the `#[state]` parameters of its type. Each run gets a clone; a later value of the same type
+    /// takes the place of an earlier one.
+    pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.states.insert(state);
+        self
+    }
+
+    /// How payloads are sealed. JSON as it is by default; give one to encrypt or compress.
+    pub fn codec(mut self, codec: impl Codec + 'static) -> Self {
+        self.codec = Arc::new(codec);
+        self
+    }
+
+    /// Where the time is taken from. The computer's clock by default; tests give a [`TokioClock`](super::TokioClock).
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Told of what goes wrong in runs, in order, once that is durable. It may block; it cannot fail or delay a run.
+    pub fn on_error(mut self, hook: impl Fn(&ErrorEvent) + Send + Sync + 'static) -> Self {
+        self.hooks.add(hook);
+        self
+    }
+
+    /// The largest encoded value, in bytes; 1 MiB by default. Raise it for the odd large value; keep files elsewhere.
+    pub fn payload_limit(mut self, bytes: usize) -> Self {
+        self.payload_limit = bytes;
+        self
+    }
+
+    /// How many runs may be in memory at once; 10,000 by default. Those over it are stored and wait for room.
+    ///
+    /// # Panics
+    /// When `runs` is 0.
+    pub fn in_memory(mut self, runs: usize) -> Self {
+        assert!(runs > 0, "an engine needs room for at least one run");
+        self.in_memory = runs.min(Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// A run whose next deadline is further away than this leaves memory; 1 s by default. Raise it when runs sleep
+    /// often and briefly, and memory is plenty.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
+        self
+    }
+
+    /// Tells this build of the program from others, in place of the fingerprint that the engine takes. A run that one
+    /// build could not go on with is tried again by another.
+    pub fn code_id(mut self, code: u64) -> Self {
+        self.code = Some(CodeId(code));
+        self
+    }
+
+    /// Opens the file at `path`, made when there is none, and builds the engine on it.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and those of [`RedbStore::open`](crate::store::RedbStore::open).
+    #[cfg(feature = "redb")]
+    pub async fn open(self, path: impl Into<std::path::PathBuf>) -> Result<Engine, BuildError> {
+        let path = path.into();
+        let opened = tokio::task::spawn_blocking(move || crate::store::RedbStore::open(path)).await;
+        let store = match opened {
+            Ok(store) => store?,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        };
+        self.store(store).build().await
+    }
+
+    /// Checks the description and starts the engine: runs that were under way go on at once.
+    ///
+    /// # Errors
+    /// [`BuildError`]: no store, two workflows of one name, a `#[state]` that was not given, or the store failed.
+    #[allow(
+        clippy::unused_async,
+        reason = "stores on other machines are asked who they are"
+    )]
+    pub async fn build(self) -> Result<Engine, BuildError> {
+        if let Some((first, second)) = self.twice {
+            return Err(BuildError::SameName {
+                name: first.name,
+                first: first.path,
+                second: second.path,
+            });
+        }
+        if let Some((workflow, state)) = self.registry.missing(&self.states).into_iter().next() {
+            return Err(BuildError::MissingState {
+                workflow,
+                parameter: state.parameter,
+                type_name: state.type_name,
+            });
+        }
+        let store = self.store.ok_or(BuildError::NoStore)?;
+        let identity = store.identity();
+        let seed = u64::from(std::process::id())
+            ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
+        let inner = Arc::new(Inner {
+            identity,
+            store,
+            code: self.code.unwrap_or_else(|| self.registry.code_id()),
+            clock: self.clock,
+            codec: self.codec,
+            payload_limit: self.payload_limit,
+            linger: self.linger,
+            registry: self.registry,
+            states: Arc::new(self.states),
+            reporter: self.hooks.start(),
+            random: Random::seeded(seed),
+            boards: Boards::default(),
+            scheduler: Scheduler::new(),
+            room: Arc::new(Semaphore::new(self.in_memory)),
+            crowd: AtomicUsize::new(0),
+            live: Mutex::new(Runs::default()),
+            left: Notify::new(),
+            closing: false.into(),
+        });
+        Scheduler::start(&inner);
+        Ok(Engine {
+            inner: Arc::clone(&inner),
+            _alive: Arc::new(Alive(inner)),
+        })
+    }
+}
+
+impl fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineBuilder")
+            .field("store", &self.store)
+            .field("workflows", &self.registry)
+            .finish_non_exhaustive()
+    }
+}

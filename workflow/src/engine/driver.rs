@@ -1,0 +1,501 @@
+//! Drives one run: polls its code, writes what the machine wants written, waits for what it waits for.
+//!
+//! One future per run in memory. It owns the code's future; the machine is shared with the code through
+//! [`Run`]. Nobody but this file decides *when*; nobody but the machine decides *what*; nobody but the store decides
+//! *whether it is safe*.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+use super::live::{Command, Live};
+use super::{Inner, retry};
+use crate::context::{Body, Park, Run};
+use crate::replay::{Finished, ParkReason, Phase, Record, RunState, Timestamp};
+use crate::store::{Append, Appended, BoxFuture, NewRun, Parked, RunPatch, StoreError};
+
+/// How many rounds a run may go without giving its worker to others.
+const ROUNDS: u32 = 256;
+
+/// How a drive ended.
+#[derive(Debug)]
+pub(crate) enum Exit {
+    /// The run's end is durable.
+    Finished(Finished),
+    /// The run left memory; it wakes then, or with the next drive.
+    Suspended(Option<Timestamp>),
+    /// The run cannot go on; that is durable.
+    Parked(Parked),
+    /// The run was cancelled, or belongs to another claim now: nothing of ours is written any more.
+    Refused(Appended),
+    /// The store keeps failing. Nothing that was acknowledged is lost.
+    Storage(StoreError),
+}
+
+/// How the run comes to be driven.
+#[derive(Debug)]
+pub(crate) enum Begin {
+    /// The store does not have it yet. With `announce`, its beginning is durable before its code is polled.
+    New { create: NewRun, announce: bool },
+    /// It was loaded. `parked`: its row says so, and the first change of its state takes that back.
+    Loaded { parked: bool },
+}
+
+/// One run being driven.
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    live: Arc<Live>,
+    run: Arc<Run>,
+    body: Option<Body>,
+    create: Option<NewRun>,
+    announce: bool,
+    writing: Option<Writing>,
+    finished: Option<Finished>,
+    parking: Option<Parked>,
+    timer: Option<(Timestamp, Pin<Box<Sleep>>)>,
+    grace: Option<Pin<Box<Sleep>>>,
+    draining: bool,
+    /// The run's row says that it is parked.
+    was_parked: bool,
+    span: tracing::Span,
+}
+
+/// A batch under way, and again if the store fails.
+struct Writing {
+    append: Append,
+    attempt: u32,
+    state: WritingState,
+}
+
+enum WritingState {
+    Appending(BoxFuture<'static, Result<Appended, StoreError>>),
+    Backoff(Pin<Box<Sleep>>),
+}
+
+impl Driver {
+    /// A driver of `body` over `run`.
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        live: Arc<Live>,
+        run: Arc<Run>,
+        body: Body,
+        begin: Begin,
+    ) -> Self {
+        let span = tracing::info_span!("workflow.run", run = %live.id, workflow = live.workflow);
+        let (create, announce, was_parked) = match begin {
+            Begin::New { create, announce } => (Some(create), announce, false),
+            Begin::Loaded { parked } => (None, false, parked),
+        };
+        Self {
+            inner,
+            live,
+            run,
+            body: Some(body),
+            create,
+            announce,
+            writing: None,
+            finished: None,
+            parking: None,
+            timer: None,
+            grace: None,
+            draining: false,
+            was_parked,
+            span,
+        }
+    }
+
+    /// Drives the run until it ends, leaves memory, or cannot go on.
+    pub(crate) async fn drive(mut self) -> Exit {
+        if self.announce
+            && let Some(exit) = poll_fn(|cx| self.poll_writing(cx)).await
+        {
+            return exit;
+        }
+        self.live.wakes.wake_code();
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Writes what is queued now, and nothing else.
+    fn poll_writing(&mut self, cx: &mut Context<'_>) -> Poll<Option<Exit>> {
+        self.close_batch();
+        match self.poll_append(cx) {
+            Poll::Ready(exit) => Poll::Ready(exit),
+            Poll::Pending if self.writing.is_none() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Exit> {
+        self.live.wakes.begin(cx.waker());
+        for _ in 0..ROUNDS {
+            if self.live.wakes.take_outside()
+                && let Some(exit) = self.obey()
+            {
+                return Poll::Ready(exit);
+            }
+            if self.live.wakes.take_code() && self.poll_code() {
+                continue;
+            }
+            if let Some(parked) = self.cannot_go_on() {
+                self.park(parked);
+            }
+            if self.parking.is_none() {
+                let mut replay = self.run.replay();
+                if replay.poll_handout() || replay.handle_quiet() {
+                    // The gate may have opened without waking anything; then the next round finds nothing woken.
+                    continue;
+                }
+            }
+            if self.parking.is_none() && self.cannot_go_on().is_some() {
+                continue;
+            }
+            self.close_batch();
+            match self.poll_append(cx) {
+                Poll::Ready(Some(exit)) => return Poll::Ready(exit),
+                Poll::Ready(None) => continue,
+                Poll::Pending => {}
+            }
+            if self.writing.is_none() && self.parking.is_none() {
+                match self.rest() {
+                    Rest::Exit(exit) => return Poll::Ready(exit),
+                    Rest::Again => continue,
+                    Rest::Wait => {}
+                }
+            }
+            if self.poll_timers(cx) || !self.live.wakes.end() {
+                continue;
+            }
+            return Poll::Pending;
+        }
+        self.live.wakes.end();
+        // Others want this worker too.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Polls the code once; false when there is none any more.
+    fn poll_code(&mut self) -> bool {
+        let Some(body) = &mut self.body else {
+            return false;
+        };
+        let waker = Waker::from(Arc::clone(&self.live.wakes));
+        let quiet = self.run.replay().phase() == Phase::Replaying;
+        let span = if quiet {
+            tracing::Span::none()
+        } else {
+            self.span.clone()
+        };
+        let polled = span.in_scope(|| {
+            catch_unwind(AssertUnwindSafe(|| {
+                Pin::new(&mut *body).poll(&mut Context::from_waker(&waker))
+            }))
+        });
+        match polled {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(Ok(finished))) => {
+                self.body = None;
+                if self.run.replay().finish(finished.clone()) {
+                    self.finished = Some(finished);
+                }
+            }
+            Ok(Poll::Ready(Err(Park { reason, detail }))) => {
+                self.body = None;
+                self.park(self.parked(reason, detail));
+            }
+            Err(panic) => {
+                self.body = None;
+                let detail = format!(
+                    "the workflow's own code panicked: {}",
+                    panic_message(&*panic)
+                );
+                self.park(self.parked(ParkReason::Panicked, detail));
+            }
+        }
+        true
+    }
+
+    /// Why the run has to be parked, if it has to.
+    fn cannot_go_on(&self) -> Option<Parked> {
+        if self.parking.is_some() {
+            return None;
+        }
+        let replay = self.run.replay();
+        replay
+            .divergence()
+            .map(|divergence| self.parked(ParkReason::Diverged, divergence.to_string()))
+    }
+
+    fn parked(&self, reason: ParkReason, detail: String) -> Parked {
+        Parked {
+            reason,
+            by: self.inner.code,
+            detail,
+        }
+    }
+
+    /// Drops the code and asks for the run to be parked. What was queued and not written dies with it.
+    fn park(&mut self, parked: Parked) {
+        self.body = None;
+        self.parking = Some(parked);
+    }
+
+    // ===== writing =====
+
+    fn close_batch(&mut self) {
+        if self.writing.is_some() {
+            return;
+        }
+        let now = self.inner.clock.now();
+        let mut replay = self.run.replay();
+        if self.parking.is_some() {
+            // What bodies have done stays done, also when the code around them cannot go on.
+            replay.handle_flush();
+        }
+        let batch = replay.poll_append(now);
+        drop(replay);
+        let append = if let Some(batch) = batch {
+            let parked = (self.was_parked && batch.state.is_some()).then_some(None);
+            self.was_parked &= parked.is_none();
+            let patch = RunPatch {
+                state: batch.state,
+                parked,
+                wake_at: batch.wake_at,
+                at: now,
+                code: batch.code,
+                ..RunPatch::default()
+            };
+            Append {
+                run: self.live.run,
+                epoch: self.inner.identity.boot,
+                number: self.live.number(),
+                expected_seq: batch.expected_seq,
+                create: self.create.take(),
+                records: batch.records,
+                deletes: batch.deletes,
+                patch,
+            }
+        } else if let Some(parked) = self.parking.clone() {
+            self.parking_append(parked, now)
+        } else {
+            return;
+        };
+        self.write(append);
+    }
+
+    fn parking_append(&mut self, parked: Parked, now: Timestamp) -> Append {
+        let patch = RunPatch {
+            state: Some(RunState::Parked),
+            parked: Some(Some(parked)),
+            wake_at: Some(None),
+            at: now,
+            code: self.inner.code,
+            ..RunPatch::default()
+        };
+        let expected_seq = self.run.replay().last_seq();
+        Append {
+            run: self.live.run,
+            epoch: self.inner.identity.boot,
+            number: self.live.number(),
+            expected_seq,
+            create: None,
+            records: Vec::new(),
+            deletes: Vec::new(),
+            patch,
+        }
+    }
+
+    fn write(&mut self, append: Append) {
+        let state = WritingState::Appending(self.appending(append.clone()));
+        self.writing = Some(Writing {
+            append,
+            attempt: 0,
+            state,
+        });
+    }
+
+    fn appending(&self, append: Append) -> BoxFuture<'static, Result<Appended, StoreError>> {
+        let store = Arc::clone(&self.inner.store);
+        Box::pin(async move { store.append(append).await })
+    }
+
+    /// Goes on with the batch under way. Ready(None) when it landed.
+    fn poll_append(&mut self, cx: &mut Context<'_>) -> Poll<Option<Exit>> {
+        loop {
+            let Some(writing) = &mut self.writing else {
+                return Poll::Pending;
+            };
+            let answer = match &mut writing.state {
+                WritingState::Backoff(sleep) => {
+                    std::task::ready!(sleep.as_mut().poll(cx));
+                    let again = writing.append.clone();
+                    let state = WritingState::Appending(self.appending(again));
+                    if let Some(writing) = &mut self.writing {
+                        writing.state = state;
+                    }
+                    continue;
+                }
+                WritingState::Appending(appending) => {
+                    std::task::ready!(appending.as_mut().poll(cx))
+                }
+            };
+            return match answer {
+                Ok(Appended::Applied | Appended::AlreadyApplied) => Poll::Ready(self.landed()),
+                Ok(refused) => Poll::Ready(Some(Exit::Refused(refused))),
+                Err(error) if error.is_retryable() && writing.attempt < retry::STORAGE_ATTEMPTS => {
+                    writing.attempt += 1;
+                    let wait = retry::storage(writing.attempt);
+                    tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
+                    writing.state = WritingState::Backoff(Box::pin(tokio::time::sleep(wait)));
+                    continue;
+                }
+                Err(error) => Poll::Ready(Some(Exit::Storage(error))),
+            };
+        }
+    }
+
+    /// The batch is durable.
+    fn landed(&mut self) -> Option<Exit> {
+        let Writing { append, .. } = self.writing.take()?;
+        if let Some(parked) = append.patch.parked.flatten() {
+            return Some(Exit::Parked(parked));
+        }
+        let done = {
+            let mut replay = self.run.replay();
+            replay.handle_appended();
+            replay.phase() == Phase::Done
+        };
+        self.tell(&append.records);
+        if done {
+            self.finished.take().map(Exit::Finished)
+        } else {
+            None
+        }
+    }
+
+    fn tell(&mut self, records: &[Record]) {
+        if let Some(board) = self.inner.boards.find(self.live.run) {
+            board.tell_durable();
+            if board.is_watched() {
+                board.publish(records);
+            }
+        }
+        self.live.report(&self.inner, records);
+    }
+
+    // ===== resting =====
+
+    /// Nothing is to be polled, handed out or written now.
+    fn rest(&mut self) -> Rest {
+        let mut replay = self.run.replay();
+        if let Some(suspend) = replay.poll_suspend() {
+            let leaves = self.draining || self.inner.leaves_memory(suspend.wake_at);
+            return if leaves {
+                Rest::Exit(Exit::Suspended(suspend.wake_at))
+            } else {
+                Rest::Wait
+            };
+        }
+        if replay.phase() == Phase::Live
+            && replay.pending() == 0
+            && self.finished.is_none()
+            && !self.draining
+        {
+            drop(replay);
+            let detail = "the workflow awaits something that is not durable: nothing that is recorded can wake it. \
+                          Make it a step: mark the function `#[step]`, or put `#[step]` on the statement";
+            self.park(self.parked(ParkReason::NotDurable, detail.to_owned()));
+            return Rest::Again;
+        }
+        // Suspending may have asked for another batch.
+        if replay.wants_append() {
+            Rest::Again
+        } else {
+            Rest::Wait
+        }
+    }
+
+    /// Polls the timers; true when one of them fired.
+    fn poll_timers(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Some(grace) = &mut self.grace
+            && grace.as_mut().poll(cx).is_ready()
+        {
+            self.grace = None;
+            // Their time is up: what has not ended is dropped, and begins again with the next drive.
+            self.body = None;
+            self.run.replay().handle_dropped();
+            return true;
+        }
+        let Some(deadline) = self.run.replay().next_deadline() else {
+            self.timer = None;
+            return false;
+        };
+        if self.draining || self.parking.is_some() {
+            return false;
+        }
+        loop {
+            let now = self.inner.clock.now();
+            if deadline <= now {
+                self.timer = None;
+                self.run.replay().handle_due(now);
+                return true;
+            }
+            if self.timer.as_ref().is_none_or(|(at, _)| *at != deadline) {
+                // In pieces, so that a clock that was set forward is noticed.
+                let wait = deadline.since(now).min(retry::LONGEST_WAIT);
+                self.timer = Some((
+                    deadline,
+                    Box::pin(tokio::time::sleep_until(Instant::now() + wait)),
+                ));
+            }
+            let Some((_, sleep)) = &mut self.timer else {
+                return false;
+            };
+            if sleep.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            self.timer = None;
+        }
+    }
+
+    // ===== told from outside =====
+
+    fn obey(&mut self) -> Option<Exit> {
+        match self.live.command()? {
+            Command::Cancelled => {
+                self.body = None;
+                Some(Exit::Refused(Appended::Final))
+            }
+            Command::Evict { grace } => {
+                self.draining = true;
+                self.run.replay().handle_drain();
+                self.grace = Some(Box::pin(tokio::time::sleep(
+                    grace.min(Duration::from_secs(86_400 * 365)),
+                )));
+                // A run that has not passed the gate has nothing to save.
+                let replaying = self.run.replay().phase() == Phase::Replaying;
+                replaying.then_some(Exit::Suspended(None))
+            }
+        }
+    }
+}
+
+enum Rest {
+    Exit(Exit),
+    Again,
+    Wait,
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    if let Some(message) = panic.downcast_ref::<&str>() {
+        message
+    } else if let Some(message) = panic.downcast_ref::<String>() {
+        message
+    } else {
+        "(no message)"
+    }
+}

@@ -1,0 +1,290 @@
+//! What one holds of a run.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::board::{Board, Told};
+use super::{CancelError, Engine, ParkedRun};
+use crate::codec;
+use crate::context::{Output, Workflow};
+use crate::error::Error;
+use crate::replay::{Body, Finished, Record, RunId, RunKey, RunState, Timestamp};
+use crate::store::{Parked, StoreError};
+
+/// A run of workflow `W`, whether in memory, waiting, or long ended. Cheap to clone; dropping it does nothing to the run.
+pub struct RunHandle<W: Workflow> {
+    engine: Engine,
+    id: RunId,
+    run: RunKey,
+    board: Arc<Board>,
+    workflow: PhantomData<fn() -> W>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its id.
+    pub id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// What it is doing.
+    pub state: RunState,
+    /// Why it is parked, if it is.
+    pub parked: Option<Parked>,
+    /// When it wakes, if it waits for a time.
+    pub wake_at: Option<Timestamp>,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When its history last grew.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// How many records its history has had.
+    pub records: u64,
+}
+
+impl<W: Workflow> RunHandle<W> {
+    pub(super) fn new(engine: Engine, id: RunId, run: RunKey) -> Self {
+        let board = engine.inner.boards.board(run);
+        Self {
+            engine,
+            id,
+            run,
+            board,
+            workflow: PhantomData,
+        }
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// What the run is doing.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn status(&self) -> Result<Status, Error> {
+        Ok(self.engine.status(self.id.as_str()).await?)
+    }
+
+    /// Waits for the run's end, across sleeps of any length, and gives its value. Asked again, it gives the same.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], [`Error::Cancelled`], [`Error::Parked`], [`Error::ShutDown`], or the store failed.
+    ///
+    /// # Cancel safety
+    /// Dropping this future does not stop the run.
+    pub async fn result(&self) -> Result<Output<W>, Error> {
+        // A run in memory tells by itself. One that is not may have ended before this process began.
+        let told = if self.engine.inner.is_live(self.run) {
+            self.board.told().await
+        } else {
+            match self.told_by_store().await? {
+                Some(told) => told,
+                None => self.board.told().await,
+            }
+        };
+        self.read(told)
+    }
+
+    /// The run's value if it has ended, without waiting: `None` while it has not, also when the value is `()`.
+    ///
+    /// # Errors
+    /// As [`result`](Self::result).
+    pub async fn try_result(&self) -> Result<Option<Output<W>>, Error> {
+        match self.told_by_store().await? {
+            Some(told) => self.read(told).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The run's records so far, in order.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn history(&self) -> Result<Vec<Record>, Error> {
+        let loaded = self.engine.inner.store.load(self.run).await?;
+        Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
+    }
+
+    /// Follows the run's committed records from number `from` on (1 is the first), until the run has ended.
+    pub fn watch(&self, from: u64) -> Watch<W> {
+        self.board.watch();
+        Watch {
+            handle: self.clone(),
+            next: from.max(1),
+            ready: Vec::new(),
+            behind: true,
+            over: false,
+        }
+    }
+
+    /// Takes the run out of memory: nothing new is begun, step bodies may end within `grace`, and what they gave is
+    /// saved. It goes on at its deadline, with [`Engine::resume`], or when an engine opens the store again. False when
+    /// it was not in memory.
+    pub fn evict(&self, grace: Duration) -> bool {
+        self.engine.inner.evict(self.run, grace)
+    }
+
+    /// Cancels the run. It is durable when this returns, and nothing of the run is written any more.
+    ///
+    /// # Errors
+    /// [`CancelError::Ended`] when it had ended before, or the store failed.
+    pub async fn cancel(&self) -> Result<(), CancelError> {
+        self.engine.inner.cancel(&self.id, self.run).await
+    }
+
+    async fn told_by_store(&self) -> Result<Option<Told>, StoreError> {
+        let inner = &self.engine.inner;
+        let Some(row) = inner.store.row(self.run).await? else {
+            return Ok(None);
+        };
+        if row.state == RunState::Parked
+            && let Some(Parked { reason, detail, .. }) = row.parked
+            && !inner.is_live(self.run)
+        {
+            return Ok(Some(Told::Parked(ParkedRun {
+                id: row.id,
+                reason,
+                detail,
+            })));
+        }
+        if !row.state.is_final() {
+            if row.state.is_active() {
+                // It was cut off or evicted; whoever waits for it wants it driven.
+                inner.wake(self.run);
+            }
+            return Ok(None);
+        }
+        if row.state == RunState::Cancelled {
+            return Ok(Some(Told::Cancelled));
+        }
+        let loaded = inner.store.load(self.run).await?;
+        Ok(loaded.and_then(
+            |loaded| match loaded.history.into_iter().next_back()?.body {
+                Body::Finished(Finished::Completed(payload)) => Some(Told::Completed(payload)),
+                Body::Finished(Finished::Failed(failure)) => Some(Told::Failed(failure)),
+                _ => Some(Told::Cancelled),
+            },
+        ))
+    }
+
+    fn read(&self, told: Told) -> Result<Output<W>, Error> {
+        let codec = &*self.engine.inner.codec;
+        match told {
+            Told::Completed(payload) => {
+                let unreadable = |detail: String| Error::Result {
+                    id: self.id.clone(),
+                    detail,
+                };
+                let json =
+                    codec::open(codec, &payload).map_err(|error| unreadable(error.to_string()))?;
+                serde_json::from_slice(&json).map_err(|error| unreadable(error.to_string()))
+            }
+            Told::Failed(failure) => Err(Error::Failed(codec::open_failure(codec, failure))),
+            Told::Cancelled => Err(Error::Cancelled(self.id.clone())),
+            Told::Parked(parked) => Err(Error::Parked(parked)),
+            Told::ShutDown => Err(Error::ShutDown(self.id.clone())),
+        }
+    }
+}
+
+impl<W: Workflow> Clone for RunHandle<W> {
+    fn clone(&self) -> Self {
+        Self {
+            engine: self.engine.clone(),
+            id: self.id.clone(),
+            run: self.run,
+            board: Arc::clone(&self.board),
+            workflow: PhantomData,
+        }
+    }
+}
+
+impl<W: Workflow> fmt::Debug for RunHandle<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle")
+            .field("workflow", &W::NAME)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The committed records of a run, as they come. Made by [`RunHandle::watch`].
+pub struct Watch<W: Workflow> {
+    handle: RunHandle<W>,
+    next: u64,
+    ready: Vec<Arc<Record>>,
+    behind: bool,
+    over: bool,
+}
+
+impl<W: Workflow> Watch<W> {
+    /// The next record; `None` after the run's last one, or when the engine was shut down.
+    ///
+    /// # Errors
+    /// The store failed; asking again is safe.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when this future is dropped.
+    pub async fn next(&mut self) -> Result<Option<Arc<Record>>, Error> {
+        while self.ready.is_empty() {
+            if self.behind {
+                // What is stored first. What is committed from now on is on the board, because it is watched.
+                let stored = self.handle.history().await?;
+                self.ready = stored
+                    .into_iter()
+                    .filter(|record| record.seq >= self.next)
+                    .map(Arc::new)
+                    .collect();
+                self.behind = false;
+            } else if self.over {
+                return Ok(None);
+            } else {
+                tokio::select! {
+                    biased;
+                    records = self.handle.board.records(self.next) => match records {
+                        Some(records) => self.ready = records,
+                        None => self.behind = true,
+                    },
+                    () = self.handle.board.ended() => {
+                        // Once more: its last records may have come before it was told.
+                        self.behind = true;
+                        self.over = true;
+                    }
+                }
+            }
+            self.ready.reverse();
+        }
+        let record = self.ready.pop();
+        if let Some(record) = &record {
+            self.next = record.seq + 1;
+            self.over |= matches!(record.body, Body::Finished(_));
+        }
+        Ok(record)
+    }
+
+    /// The number of the record that comes next: give it to [`RunHandle::watch`] to go on from here.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+}
+
+impl<W: Workflow> Drop for Watch<W> {
+    fn drop(&mut self) {
+        self.handle.board.unwatch();
+    }
+}
+
+impl<W: Workflow> fmt::Debug for Watch<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("run", &self.handle.id)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,81 @@
+//! What the code's futures need from outside: the engine's clock, timers, threads and spans.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Inner;
+use super::live::Live;
+use crate::context::{CurrentStep, Host, StepSpan};
+use crate::replay::{Location, Timestamp};
+use crate::store::BoxFuture;
+
+/// The host of one run.
+pub(crate) struct RunHost {
+    inner: Arc<Inner>,
+    live: Arc<Live>,
+}
+
+impl RunHost {
+    pub(crate) fn new(inner: Arc<Inner>, live: Arc<Live>) -> Self {
+        Self { inner, live }
+    }
+}
+
+impl Host for RunHost {
+    fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        // The job reports through its own channel; nobody waits for the handle.
+        drop(tokio::task::spawn_blocking(job));
+    }
+
+    fn random_unit(&self) -> f64 {
+        self.inner.random.unit()
+    }
+
+    fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
+        let span = tracing::info_span!("workflow.step", location = %step.location(), attempt = step.attempt());
+        (!span.is_disabled()).then(|| Box::new(Span(span)) as Box<dyn StepSpan>)
+    }
+
+    fn attempt_failed(&self, location: &Location, attempt: u32, max_retries: u32) {
+        if self.inner.reporter.listens() {
+            self.live.failing(location.clone(), attempt, max_retries);
+        }
+    }
+}
+
+struct Span(tracing::Span);
+
+impl StepSpan for Span {
+    fn in_scope(&self, poll: &mut dyn FnMut()) {
+        self.0.in_scope(poll);
+    }
+}
+
+/// Randomness for jitter only: what it picks is recorded.
+#[derive(Debug)]
+pub(crate) struct Random(AtomicU64);
+
+impl Random {
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// A number in `0.0..1.0` (splitmix64).
+    fn unit(&self) -> f64 {
+        let mut bits = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let mantissa = u32::try_from(bits >> 40).unwrap_or_default();
+        f64::from(mantissa) / f64::from(1u32 << 24)
+    }
+}

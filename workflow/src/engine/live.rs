@@ -1,0 +1,234 @@
+//! What the rest of the engine knows of a run that is in memory.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use super::Inner;
+use super::hooks::{ErrorEvent, Retry};
+use crate::replay::{AttemptState, Body, Finished, Location, Record, RunId, RunKey};
+
+/// A run in memory.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: RunId,
+    pub(crate) run: RunKey,
+    pub(crate) workflow: &'static str,
+    /// The hash of its input, to tell the same start from another one.
+    pub(crate) input_hash: u64,
+    pub(crate) wakes: Arc<Wakes>,
+    command: Mutex<Option<Command>>,
+    /// The number of the last append of this claim. A claim lasts as long as the opening of the store, so it
+    /// goes on counting from where an earlier drive of the same claim stopped.
+    number: AtomicU64,
+    /// The number of its last record when it was loaded.
+    loaded_seq: AtomicU64,
+    evicting: AtomicBool,
+    /// The retries of the steps whose failures are not yet recorded.
+    failing: Mutex<Vec<(Location, u32, u32)>>,
+}
+
+/// What a run is told from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// The store has it cancelled.
+    Cancelled,
+    /// Leave memory; bodies may end within this time.
+    Evict { grace: Duration },
+}
+
+impl Live {
+    pub(crate) fn new(
+        id: RunId,
+        run: RunKey,
+        workflow: &'static str,
+        input_hash: u64,
+        number: u64,
+    ) -> Self {
+        Self {
+            id,
+            run,
+            workflow,
+            input_hash,
+            wakes: Arc::default(),
+            command: Mutex::default(),
+            number: AtomicU64::new(number),
+            loaded_seq: AtomicU64::new(0),
+            evicting: AtomicBool::new(false),
+            failing: Mutex::default(),
+        }
+    }
+
+    /// Tells the driver. A cancellation is not taken back by an eviction.
+    pub(crate) fn tell(&self, command: Command) {
+        let mut slot = self.command.lock().unwrap_or_else(PoisonError::into_inner);
+        if *slot != Some(Command::Cancelled) {
+            *slot = Some(command);
+        }
+        drop(slot);
+        self.wakes.wake_driver();
+    }
+
+    /// Asks it to leave memory, unless it was asked before.
+    pub(crate) fn evict_once(&self, grace: Duration) {
+        if !self.evicting.swap(true, Ordering::SeqCst) {
+            self.tell(Command::Evict { grace });
+        }
+    }
+
+    /// It was loaded with its history up to here.
+    pub(crate) fn follows(&self, seq: u64) {
+        self.loaded_seq.store(seq, Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.loaded_seq.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn command(&self) -> Option<Command> {
+        self.command
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// The number of the next append.
+    pub(crate) fn number(&self) -> u64 {
+        self.number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A step's attempt failed; the event follows when that is recorded.
+    pub(crate) fn failing(&self, location: Location, attempt: u32, max_retries: u32) {
+        self.failing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((location, attempt, max_retries));
+    }
+
+    fn max_retries(&self, location: &Location, attempt: u32) -> u32 {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = failing
+            .iter()
+            .position(|(at, number, _)| at == location && *number == attempt);
+        found.map_or(0, |index| failing.swap_remove(index).2)
+    }
+
+    /// Tells the error hooks what these committed records say went wrong.
+    pub(crate) fn report(&self, inner: &Inner, records: &[Record]) {
+        for record in records {
+            let event = match &record.body {
+                Body::Attempt {
+                    number,
+                    state: AttemptState::Failed { failure, wake_at },
+                } => ErrorEvent::Step {
+                    run: self.id.clone(),
+                    location: record.location.clone(),
+                    attempt: *number,
+                    max_retries: self.max_retries(&record.location, *number),
+                    failure: failure.clone(),
+                    retry: Some(Retry {
+                        at: *wake_at,
+                        delay: wake_at.since(record.at),
+                    }),
+                },
+                Body::Ended(ended) => match &ended.outcome {
+                    Err(failure) => ErrorEvent::Step {
+                        run: self.id.clone(),
+                        location: record.location.clone(),
+                        attempt: ended.attempts,
+                        max_retries: self.max_retries(&record.location, ended.attempts),
+                        failure: failure.clone(),
+                        retry: None,
+                    },
+                    Ok(_) => continue,
+                },
+                // A failure of a step was told of when the step ended.
+                Body::Finished(Finished::Failed(failure))
+                    if failure.location().is_root() || !failure.branches().is_empty() =>
+                {
+                    ErrorEvent::Workflow {
+                        run: self.id.clone(),
+                        failure: failure.clone(),
+                    }
+                }
+                _ => continue,
+            };
+            inner.reporter.report(event);
+        }
+    }
+}
+
+/// The code's waker. It wakes the driver's task only when the driver is not at it anyway.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    code: AtomicBool,
+    outside: AtomicBool,
+    /// The driver is in its poll, and will look at the flags before it returns.
+    driving: AtomicBool,
+    task: Mutex<Option<Waker>>,
+}
+
+// `driving` and the flags are a Dekker pair: the driver clears `driving` and then reads the flags, a waker sets a flag
+// and then reads `driving`. Sequential consistency makes one of the two see the other.
+impl Wakes {
+    /// The driver begins its poll.
+    pub(crate) fn begin(&self, waker: &Waker) {
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*task {
+            Some(known) if known.will_wake(waker) => {}
+            _ => *task = Some(waker.clone()),
+        }
+        self.driving.store(true, Ordering::SeqCst);
+    }
+
+    /// The driver is about to return; false when it must not, because it was woken meanwhile.
+    pub(crate) fn end(&self) -> bool {
+        self.driving.store(false, Ordering::SeqCst);
+        let woken = self.code.load(Ordering::SeqCst) || self.outside.load(Ordering::SeqCst);
+        if woken {
+            self.driving.store(true, Ordering::SeqCst);
+        }
+        !woken
+    }
+
+    /// The code is to be polled.
+    pub(crate) fn wake_code(&self) {
+        self.wake(&self.code);
+    }
+
+    /// Whether the code is to be polled; asked once.
+    pub(crate) fn take_code(&self) -> bool {
+        self.code.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether there is a command to look at; asked once.
+    pub(crate) fn take_outside(&self) -> bool {
+        self.outside.swap(false, Ordering::SeqCst)
+    }
+
+    fn wake_driver(&self) {
+        self.wake(&self.outside);
+    }
+
+    fn wake(&self, flag: &AtomicBool) {
+        flag.store(true, Ordering::SeqCst);
+        if self.driving.load(Ordering::SeqCst) {
+            return;
+        }
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = &*task {
+            task.wake_by_ref();
+        }
+    }
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.wake_code();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.wake_code();
+    }
+}

@@ -1,0 +1,354 @@
+//! Floor 3: the engine. The only floor that knows tokio.
+//!
+//! `driver` drives one run; `scheduler` decides which runs are driven; `live` and `board` are what others know of a run
+//! in memory and of a run they hold a handle on.
+
+mod board;
+mod builder;
+mod clock;
+mod driver;
+mod error;
+mod handle;
+mod hooks;
+mod host;
+mod live;
+mod registry;
+mod retry;
+mod scheduler;
+mod start;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+
+pub use builder::EngineBuilder;
+pub use clock::{Clock, SystemClock, TokioClock};
+pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
+pub use handle::{RunHandle, Status, Watch};
+pub use hooks::{ErrorEvent, Retry};
+pub use registry::Definition;
+
+use crate::codec::Codec;
+use crate::context::{Call, Output, States, Workflow};
+use crate::error::Error;
+use crate::replay::{CodeId, RunId, RunKey, RunState, Timestamp};
+use crate::store::{Appended, Identity, Page, RunFilter, RunRow, Store};
+use board::{Boards, Told};
+use hooks::Reporter;
+use host::Random;
+use live::{Command, Live};
+use registry::Registry;
+use scheduler::Scheduler;
+
+/// Runs workflows over a store. Cheap to clone; every clone is the same engine.
+///
+/// Dropping the last clone stops the engine as a crash would: nothing that was acknowledged is lost, and what was under
+/// way goes on when an engine opens the store again. [`Engine::shutdown`] is the polite way.
+///
+/// ```
+/// # use workflow::{Engine, MemoryStore, step, workflow};
+/// #[step]
+/// async fn greet(name: &str) -> String {
+///     format!("hello, {name}")
+/// }
+///
+/// #[workflow]
+/// async fn hello(name: String) -> Result<String, workflow::Failure> {
+///     greet(&name).await
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), workflow::Error> {
+/// let engine = Engine::builder().workflow(hello).store(MemoryStore::new()).build().await?;
+/// assert_eq!(engine.run("greeting-1", hello("world".to_owned())).await?, "hello, world");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+    /// Held by the public clones only: when the last one goes, so does the scheduler.
+    _alive: Arc<Alive>,
+}
+
+/// What all parts of an engine share.
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) identity: Identity,
+    pub(crate) code: CodeId,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) codec: Arc<dyn Codec>,
+    pub(crate) payload_limit: usize,
+    pub(crate) linger: Duration,
+    pub(crate) registry: Registry,
+    pub(crate) states: Arc<States>,
+    pub(crate) reporter: Reporter,
+    pub(crate) random: Random,
+    pub(crate) boards: Boards,
+    pub(crate) scheduler: Scheduler,
+    /// Room for runs in memory.
+    pub(crate) room: Arc<Semaphore>,
+    /// Runs that wait for room.
+    pub(crate) crowd: AtomicUsize,
+    live: Mutex<Runs>,
+    /// Told whenever a run leaves memory.
+    left: Notify,
+    closing: AtomicBool,
+}
+
+/// The runs in memory.
+#[derive(Default)]
+struct Runs {
+    by_key: HashMap<RunKey, Arc<Live>>,
+    by_id: HashMap<RunId, RunKey>,
+}
+
+struct Alive(Arc<Inner>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.scheduler.stop();
+        self.0.boards.tell_all(&Told::ShutDown);
+    }
+}
+
+impl Engine {
+    /// Begins to describe an engine.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::new()
+    }
+
+    /// Starts a run and waits for its result. The same id, workflow and input give the same run: when it was started
+    /// before, this attaches to it.
+    ///
+    /// The id is yours: an order number, a request's idempotency key. Its beginning becomes durable with its first step
+    /// at the latest while that step's body is running; who must know that it will be run before it is, uses
+    /// [`start`](Self::start).
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the workflow returned an error; [`Error::Cancelled`]; [`Error::Parked`] when it cannot go
+    /// on with this code; [`Error::Start`] when it was not started; [`Error::ShutDown`].
+    ///
+    /// # Cancel safety
+    /// Dropping this future does not stop the run.
+    pub async fn run<W: Workflow>(
+        &self,
+        id: impl Into<String>,
+        call: Call<W>,
+    ) -> Result<Output<W>, Error> {
+        let handle = self.begin(id.into(), call, false).await?;
+        handle.result().await
+    }
+
+    /// Starts a run; its beginning is durable when this returns. The same id, workflow and input give the same run.
+    ///
+    /// # Errors
+    /// [`StartError`]: the id is not one, belongs to another run, the input cannot be stored, or the store failed.
+    ///
+    /// # Cancel safety
+    /// When this future is dropped, the run may have been started or not; starting it again is safe.
+    pub async fn start<W: Workflow>(
+        &self,
+        id: impl Into<String>,
+        call: Call<W>,
+    ) -> Result<RunHandle<W>, StartError> {
+        self.begin(id.into(), call, true).await
+    }
+
+    /// A handle on a run that was started before, in this process or an earlier one. The type is the workflow's own:
+    /// `engine.attach::<checkout>("order-17")`.
+    ///
+    /// # Errors
+    /// [`AttachError`]: there is none, it is one of another workflow, or the store failed.
+    pub async fn attach<W: Workflow>(
+        &self,
+        id: impl AsRef<str>,
+    ) -> Result<RunHandle<W>, AttachError> {
+        let row = self.row_of(id.as_ref()).await?;
+        if row.workflow != W::NAME {
+            return Err(AttachError::OtherWorkflow {
+                id: row.id,
+                existing: row.workflow,
+                requested: W::NAME,
+            });
+        }
+        Ok(RunHandle::new(self.clone(), row.id.clone(), row.key))
+    }
+
+    /// What a run is doing, whatever its workflow.
+    ///
+    /// # Errors
+    /// [`AttachError::NotFound`], or the store failed.
+    pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
+        self.row_of(id.as_ref()).await.map(Status::of)
+    }
+
+    /// Cancels a run, whatever its workflow. It is durable when this returns; the futures of the run are dropped. A
+    /// body that runs on another thread may still be ending.
+    ///
+    /// # Errors
+    /// [`CancelError`]: there is none, it has ended, or the store failed.
+    pub async fn cancel(&self, id: impl AsRef<str>) -> Result<(), CancelError> {
+        let row = match self.row_of(id.as_ref()).await {
+            Ok(row) => row,
+            Err(AttachError::Store(error)) => return Err(error.into()),
+            Err(_) => {
+                return Err(CancelError::NotFound {
+                    id: id.as_ref().to_owned(),
+                });
+            }
+        };
+        self.inner.cancel(&row.id, row.key).await
+    }
+
+    /// Drives a run that is not in memory though it could go on: one that was evicted, or parked and may be tried again
+    /// by an operator. Nothing happens when it is in memory, or final.
+    ///
+    /// # Errors
+    /// [`AttachError::NotFound`], or the store failed.
+    pub async fn resume(&self, id: impl AsRef<str>) -> Result<(), AttachError> {
+        let row = self.row_of(id.as_ref()).await?;
+        if !row.state.is_final() {
+            self.inner.boards.board(row.key).reopen();
+            self.inner.wake(row.key);
+        }
+        Ok(())
+    }
+
+    /// Runs that fit the filter, in start order.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn list(&self, filter: &RunFilter) -> Result<Page, Error> {
+        Ok(self.inner.store.list(filter).await?)
+    }
+
+    /// How many runs are in memory.
+    pub fn in_memory(&self) -> usize {
+        self.inner.runs().by_key.len()
+    }
+
+    /// Takes no new runs, lets step bodies end within `grace`, saves, and closes the store. Runs that were not at
+    /// their end go on when an engine opens the store again.
+    ///
+    /// When this returns, no task of this engine is alive, and the store's file can be opened again.
+    ///
+    /// # Errors
+    /// The store failed. Nothing that was acknowledged is lost.
+    pub async fn shutdown(&self, grace: Duration) -> Result<(), Error> {
+        let inner = &self.inner;
+        inner.closing.store(true, Ordering::SeqCst);
+        inner.scheduler.stop();
+        inner.room.close();
+        loop {
+            let left = inner.left.notified();
+            tokio::pin!(left);
+            left.as_mut().enable();
+            let live: Vec<_> = inner.runs().by_key.values().cloned().collect();
+            if live.is_empty() {
+                break;
+            }
+            for run in live {
+                run.evict_once(grace);
+            }
+            left.await;
+        }
+        inner.scheduler.stopped().await;
+        inner.boards.tell_all(&Told::ShutDown);
+        inner.reporter.finish().await;
+        Ok(inner.store.close().await?)
+    }
+
+    async fn row_of(&self, id: &str) -> Result<RunRow, AttachError> {
+        let found = self.inner.store.find(&RunId::from_stored(id)).await?;
+        found.ok_or_else(|| AttachError::NotFound { id: id.to_owned() })
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("store", &self.inner.store)
+            .field("in_memory", &self.in_memory())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Whether a run that only waits until then leaves memory.
+    pub(crate) fn leaves_memory(&self, wake_at: Option<Timestamp>) -> bool {
+        let crowded = self.crowd.load(Ordering::Relaxed) > 0;
+        crowded || wake_at.is_none_or(|at| at.since(self.clock.now()) > self.linger)
+    }
+
+    async fn cancel(&self, id: &RunId, run: RunKey) -> Result<(), CancelError> {
+        match self.store.cancel(run, self.clock.now()).await? {
+            Appended::Applied | Appended::AlreadyApplied => {}
+            _ => {
+                let row = self.store.row(run).await?;
+                return Err(match row {
+                    Some(row) => CancelError::Ended {
+                        id: id.clone(),
+                        state: row.state,
+                    },
+                    None => CancelError::NotFound { id: id.to_string() },
+                });
+            }
+        }
+        let live = self.runs().by_key.get(&run).cloned();
+        match live {
+            Some(live) => live.tell(Command::Cancelled),
+            None => self.tell(run, Told::Cancelled),
+        }
+        Ok(())
+    }
+
+    /// Takes a run out of memory; true when it was there.
+    pub(crate) fn evict(&self, run: RunKey, grace: Duration) -> bool {
+        let live = self.runs().by_key.get(&run).cloned();
+        live.inspect(|live| live.evict_once(grace)).is_some()
+    }
+
+    pub(crate) fn is_live(&self, run: RunKey) -> bool {
+        self.runs().by_key.contains_key(&run)
+    }
+
+    pub(crate) fn tell(&self, run: RunKey, told: Told) {
+        if let Some(board) = self.boards.find(run) {
+            board.tell(told);
+        }
+    }
+}
+
+/// The state of a run as an engine tells it; a run that is being driven is running, whatever its row still says.
+impl Status {
+    fn of(row: RunRow) -> Self {
+        Self {
+            id: row.id,
+            workflow: row.workflow,
+            state: row.state,
+            parked: row.parked,
+            wake_at: if row.state == RunState::Waiting {
+                row.wake_at
+            } else {
+                None
+            },
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            finished_at: row.finished_at,
+            records: row.last_seq,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Which runs are driven, and when.
+//!
+//! The store's deadline index is the truth. The scheduler keeps the next stretch of it in memory: everything due up to
+//! its `horizon` was read once, and a run that suspends with an earlier deadline is added directly. So a deadline is
+//! looked up once, not at every tick, and a million sleeping runs cost nothing until their time comes near.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::{Inner, retry};
+use crate::replay::{RunKey, RunState, Timestamp};
+use crate::store::{RunFilter, StoreError};
+
+/// How far ahead deadlines are read.
+const STRETCH: Duration = Duration::from_secs(60);
+
+/// How many runs are read from an index at a time.
+const PAGE: usize = 1_024;
+
+#[derive(Debug)]
+struct State {
+    soon: BinaryHeap<Reverse<(Timestamp, RunKey)>>,
+    /// Every deadline up to here was read.
+    horizon: Timestamp,
+    stopped: bool,
+    task: Option<JoinHandle<()>>,
+}
+
+/// The timetable of runs that are not in memory.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    state: Mutex<State>,
+    changed: Arc<Notify>,
+}
+
+impl Scheduler {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            soon: BinaryHeap::new(),
+            horizon: Timestamp::MIN,
+            stopped: false,
+            task: None,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Arc::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run left memory; its row says that it is due then.
+    pub(crate) fn suspended(&self, at: Timestamp, run: RunKey) {
+        // Later ones are read when their time comes near.
+        let near = at <= self.state().horizon;
+        if near {
+            self.at(at, run);
+        }
+    }
+
+    /// A run is to be driven then, whatever its row says.
+    pub(crate) fn at(&self, at: Timestamp, run: RunKey) {
+        self.state().soon.push(Reverse((at, run)));
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.state().stopped = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until the task is gone.
+    pub(crate) async fn stopped(&self) {
+        let task = self.state().task.take();
+        if let Some(task) = task {
+            // It ends by itself once told to; its error would be a panic, which was printed.
+            let _ = task.await;
+        }
+    }
+
+    /// Starts the task: first what was under way when the store was last closed or cut off, then the timetable.
+    pub(crate) fn start(inner: &Arc<Inner>) {
+        let weak = Arc::downgrade(inner);
+        let task = tokio::spawn(async move {
+            if let Some(inner) = weak.upgrade()
+                && let Err(error) = recover(&inner).await
+            {
+                tracing::error!(%error, "interrupted runs could not be read");
+            }
+            keep_time(weak).await;
+        });
+        inner.scheduler.state().task = Some(task);
+    }
+
+    /// Takes what is due, and says when to look again.
+    fn due(&self, now: Timestamp) -> (Vec<RunKey>, Option<Timestamp>) {
+        let mut state = self.state();
+        let mut due = Vec::new();
+        while let Some(&Reverse((at, run))) = state.soon.peek() {
+            if at > now {
+                break;
+            }
+            state.soon.pop();
+            due.push(run);
+        }
+        (due, state.soon.peek().map(|Reverse((at, _))| *at))
+    }
+}
+
+/// Drives every run that was in the middle of something, and tries those again that other code parked.
+async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
+    let mut after = None;
+    let mut resumed = 0u64;
+    loop {
+        let page = inner.store.active(after, PAGE).await?;
+        let Some(&last) = page.last() else { break };
+        after = Some(last);
+        for run in page {
+            if !admit(inner, run).await {
+                return Ok(());
+            }
+            resumed += 1;
+        }
+    }
+    let mut filter = RunFilter {
+        state: Some(RunState::Parked),
+        limit: PAGE,
+        ..RunFilter::default()
+    };
+    let (mut retried, mut left) = (0u64, 0u64);
+    loop {
+        let page = inner.store.list(&filter).await?;
+        for row in page.rows {
+            // One try per build: what this code could not go on with, it cannot go on with now.
+            let other = row.parked.as_ref().is_some_and(|parked| {
+                parked.by != inner.code && parked.reason.wakes_with_other_code()
+            });
+            if !other {
+                left += 1;
+            } else if admit(inner, row.key).await {
+                retried += 1;
+            } else {
+                return Ok(());
+            }
+        }
+        let Some(next) = page.next else { break };
+        filter.after = Some(next);
+    }
+    if resumed + retried + left > 0 {
+        tracing::info!(
+            resumed,
+            retried,
+            parked = left,
+            "runs taken up again; `parked` ones need other code or an operator"
+        );
+    }
+    Ok(())
+}
+
+/// Wakes a run, once there is room: what is due is read no faster than it is driven. False when the engine is closing.
+async fn admit(inner: &Arc<Inner>, run: RunKey) -> bool {
+    match Arc::clone(&inner.room).acquire_owned().await {
+        Ok(permit) => {
+            drop(permit);
+            inner.wake(run);
+            !inner.is_closing()
+        }
+        Err(_) => false,
+    }
+}
+
+async fn keep_time(weak: Weak<Inner>) {
+    loop {
+        // Not held while waiting, so that the engine can be dropped.
+        let Some(inner) = weak.upgrade() else { return };
+        if inner.scheduler.state().stopped {
+            return;
+        }
+        let now = inner.clock.now();
+        if let Err(error) = read_ahead(&inner, now).await {
+            tracing::error!(%error, "the deadlines could not be read");
+        }
+        let (due, next) = inner.scheduler.due(now);
+        for run in due {
+            inner.wake(run);
+        }
+        let look = inner
+            .scheduler
+            .state()
+            .horizon
+            .min(next.unwrap_or(Timestamp::MAX));
+        let wait = look.since(inner.clock.now()).min(retry::LONGEST_WAIT);
+        let changed = Arc::clone(&inner.scheduler.changed);
+        drop(inner);
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = changed.notified() => {}
+        }
+    }
+}
+
+/// Reads the deadlines of the next stretch, once half of the last one has passed.
+async fn read_ahead(inner: &Inner, now: Timestamp) -> Result<(), StoreError> {
+    let from = inner.scheduler.state().horizon;
+    if from > now.after(STRETCH / 2) {
+        return Ok(());
+    }
+    let until = now.after(STRETCH);
+    // Moved first: a run that suspends from now on adds itself, and one that is read twice is woken once.
+    inner.scheduler.state().horizon = until;
+    let mut after = (from != Timestamp::MIN).then_some((from, RunKey(u64::MAX)));
+    loop {
+        let page = match inner.store.due(after, until, PAGE).await {
+            Ok(page) => page,
+            Err(error) => {
+                inner.scheduler.state().horizon = from;
+                return Err(error);
+            }
+        };
+        let Some(&last) = page.last() else {
+            return Ok(());
+        };
+        after = Some(last);
+        inner
+            .scheduler
+            .state()
+            .soon
+            .extend(page.into_iter().map(Reverse));
+    }
+}

@@ -1,0 +1,499 @@
+//! How a run comes into memory: begun anew, or taken up again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use siphasher::sip128::SipHasher24;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::board::{Board, Told};
+use super::driver::{Begin, Driver, Exit};
+use super::error::ParkedRun;
+use super::hooks::ErrorEvent;
+use super::host::RunHost;
+use super::live::{Command, Live};
+use super::registry::Entry;
+use super::{Engine, Inner, RunHandle, StartError, retry};
+use crate::codec::{self, canonical_hash};
+use crate::context::{Args, Call, Park, Run, Workflow};
+use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
+use crate::store::{Append, Appended, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError};
+
+impl Engine {
+    /// Starts a run, or finds the one that was started before.
+    pub(super) async fn begin<W: Workflow>(
+        &self,
+        id: String,
+        call: Call<W>,
+        announce: bool,
+    ) -> Result<RunHandle<W>, StartError> {
+        let id = RunId::new(id)?;
+        let inner = &self.inner;
+        if inner.is_closing() {
+            return Err(StartError::ShuttingDown);
+        }
+        let entry = inner
+            .registry
+            .get(W::NAME)
+            .ok_or(StartError::NotRegistered { workflow: W::NAME })?;
+        let refused = |detail: String| StartError::Input {
+            workflow: W::NAME,
+            detail,
+        };
+        let json = call
+            .into_json()
+            .map_err(|error| refused(error.to_string()))?;
+        if json.len() > inner.payload_limit {
+            return Err(refused(format!(
+                "it is {} bytes long, the limit is {}",
+                json.len(),
+                inner.payload_limit
+            )));
+        }
+        let input_hash = canonical_hash(&json);
+
+        // Whoever asks for an id that is being begun right now waits for the same beginning.
+        let starting = loop {
+            let joined = inner.runs().by_id.get(&id).copied();
+            if let Some(run) = joined {
+                if let Some(handle) = self.join(&id, run, input_hash, announce).await? {
+                    return Ok(handle);
+                }
+                continue;
+            }
+            if let Some(row) = inner.store.find(&id).await? {
+                return self.rejoin(row, input_hash).await;
+            }
+            let run = inner.store.allocate();
+            let live = Arc::new(Live::new(id.clone(), run, entry.name, input_hash, 0));
+            if inner.enter(&live) {
+                break live;
+            }
+        };
+        let board = inner.boards.board(starting.run);
+        let leave = LeaveOnDrop {
+            inner,
+            live: &starting,
+            armed: true,
+        };
+
+        let input = codec::seal(&*inner.codec, json).map_err(|error| refused(error.to_string()))?;
+        let begun = Begun {
+            workflow: W::NAME.to_owned(),
+            input,
+            input_hash,
+            seed: derive_seed(inner.identity.id, &id),
+            generation: 0,
+            parent: None,
+            forked_from: None,
+        };
+        let create = NewRun {
+            id: id.clone(),
+            workflow: W::NAME.to_owned(),
+            parent: None,
+            detached: false,
+        };
+        match Arc::clone(&inner.room).try_acquire_owned() {
+            Ok(permit) => {
+                let replay = Replay::begin(begun.clone(), inner.code);
+                leave.disarm();
+                inner.launch(
+                    &starting,
+                    entry,
+                    replay,
+                    &begun.input,
+                    Begin::New { create, announce },
+                    permit,
+                );
+            }
+            Err(_) if inner.is_closing() => return Err(StartError::ShuttingDown),
+            Err(_) => {
+                // No room in memory: the run is stored, and driven when there is some.
+                let written = inner.store_only(&starting, begun, create).await;
+                leave.disarm();
+                inner.leave(&starting);
+                match written? {
+                    Appended::Applied | Appended::AlreadyApplied => board.tell_durable(),
+                    _ => return Err(StoreError::Closed.into()),
+                }
+                inner.wake(starting.run);
+            }
+        }
+        if announce {
+            self.until_durable(&board).await?;
+        }
+        Ok(RunHandle::new(self.clone(), id, starting.run))
+    }
+
+    async fn until_durable(&self, board: &Board) -> Result<(), StartError> {
+        match board.durable().await {
+            Ok(())
+            | Err(Told::Completed(_) | Told::Failed(_) | Told::Cancelled | Told::Parked(_)) => {
+                Ok(())
+            }
+            Err(Told::ShutDown) => Err(StartError::ShuttingDown),
+        }
+    }
+
+    /// A handle on a run in memory, if it still is the same.
+    async fn join<W: Workflow>(
+        &self,
+        id: &RunId,
+        run: RunKey,
+        input_hash: u64,
+        announce: bool,
+    ) -> Result<Option<RunHandle<W>>, StartError> {
+        let board = self.inner.boards.board(run);
+        let Some(live) = self.inner.runs().by_key.get(&run).cloned() else {
+            return Ok(None);
+        };
+        same(id, live.workflow, live.input_hash, W::NAME, input_hash)?;
+        if announce {
+            self.until_durable(&board).await?;
+        }
+        Ok(Some(RunHandle::new(self.clone(), id.clone(), run)))
+    }
+
+    /// A handle on a run that the store has.
+    async fn rejoin<W: Workflow>(
+        &self,
+        row: RunRow,
+        input_hash: u64,
+    ) -> Result<RunHandle<W>, StartError> {
+        if row.workflow != W::NAME {
+            return Err(StartError::OtherWorkflow {
+                id: row.id,
+                existing: row.workflow,
+                requested: W::NAME,
+            });
+        }
+        let begun = self.inner.store.load(row.key).await?.and_then(|loaded| {
+            match loaded.history.into_iter().next()?.body {
+                Body::Begun(begun) => Some(begun),
+                _ => None,
+            }
+        });
+        if let Some(begun) = begun {
+            same(
+                &row.id,
+                &row.workflow,
+                begun.input_hash,
+                W::NAME,
+                input_hash,
+            )?;
+        }
+        Ok(RunHandle::new(self.clone(), row.id, row.key))
+    }
+}
+
+/// The seed of a run, derived and not chosen: a start that was cut off before it was durable and is made again derives
+/// the same keys and ids, so an effect of its first step is recognised by whoever it was had on.
+fn derive_seed(store: u128, id: &RunId) -> u128 {
+    SipHasher24::new_with_key(&store.to_le_bytes())
+        .hash(id.as_str().as_bytes())
+        .as_u128()
+}
+
+fn same(
+    id: &RunId,
+    existing: &str,
+    recorded: u64,
+    requested: &'static str,
+    issued: u64,
+) -> Result<(), StartError> {
+    if existing != requested {
+        return Err(StartError::OtherWorkflow {
+            id: id.clone(),
+            existing: existing.to_owned(),
+            requested,
+        });
+    }
+    if recorded != issued {
+        return Err(StartError::OtherInput { id: id.clone() });
+    }
+    Ok(())
+}
+
+/// A run that did not come to be driven leaves memory again.
+struct LeaveOnDrop<'a> {
+    inner: &'a Inner,
+    live: &'a Live,
+    armed: bool,
+}
+
+impl LeaveOnDrop<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for LeaveOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.inner.leave(self.live);
+        }
+    }
+}
+
+impl Inner {
+    /// Puts a run among those in memory; false when it is there.
+    pub(super) fn enter(&self, live: &Arc<Live>) -> bool {
+        let mut runs = self.runs();
+        if runs.by_id.contains_key(&live.id) || runs.by_key.contains_key(&live.run) {
+            return false;
+        }
+        runs.by_id.insert(live.id.clone(), live.run);
+        runs.by_key.insert(live.run, Arc::clone(live));
+        true
+    }
+
+    pub(super) fn leave(&self, live: &Live) {
+        let mut runs = self.runs();
+        runs.by_id.remove(&live.id);
+        runs.by_key.remove(&live.run);
+        drop(runs);
+        self.left.notify_waiters();
+    }
+
+    /// Stores a run without driving it.
+    async fn store_only(
+        &self,
+        live: &Live,
+        begun: Begun,
+        create: NewRun,
+    ) -> Result<Appended, StoreError> {
+        let now = self.clock.now();
+        let batch = Replay::begin(begun, self.code)
+            .poll_append(now)
+            .into_iter()
+            .next();
+        let Some(batch) = batch else {
+            return Err(StoreError::Closed);
+        };
+        let patch = RunPatch {
+            state: Some(RunState::Pending),
+            at: now,
+            code: self.code,
+            ..RunPatch::default()
+        };
+        let append = Append {
+            run: live.run,
+            epoch: self.identity.boot,
+            number: live.number(),
+            expected_seq: 0,
+            create: Some(create),
+            records: batch.records,
+            deletes: Vec::new(),
+            patch,
+        };
+        self.store.append(append).await
+    }
+
+    /// Drives a run in a task of its own.
+    fn launch(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        entry: Entry,
+        replay: Replay,
+        input: &Payload,
+        begin: Begin,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let host = Arc::new(RunHost::new(Arc::clone(self), Arc::clone(live)));
+        let run = Run::new(
+            live.id.clone(),
+            replay,
+            host,
+            Arc::clone(&self.codec),
+            self.payload_limit,
+        );
+        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
+        let (inner, live) = (Arc::clone(self), Arc::clone(live));
+        tokio::spawn(async move {
+            let exit = match body {
+                Ok(body) => {
+                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin)
+                        .drive()
+                        .await
+                }
+                Err(error) => {
+                    let Park { reason, detail } = error.park();
+                    inner.park(&live, (reason, detail)).await
+                }
+            };
+            inner.left_memory(&live, exit);
+            drop(permit);
+        });
+    }
+
+    /// Brings a run back into memory, when there is room, if it is not there.
+    pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
+        if self.is_closing() || self.is_live(run) {
+            return;
+        }
+        let inner = Arc::clone(self);
+        tokio::spawn(async move {
+            let permit = if let Ok(permit) = Arc::clone(&inner.room).try_acquire_owned() {
+                permit
+            } else {
+                inner.crowd.fetch_add(1, Ordering::Relaxed);
+                let permit = Arc::clone(&inner.room).acquire_owned().await;
+                inner.crowd.fetch_sub(1, Ordering::Relaxed);
+                // Closed: the engine is shutting down.
+                let Ok(permit) = permit else { return };
+                permit
+            };
+            inner.take_up(run, permit).await;
+        });
+    }
+
+    async fn take_up(self: Arc<Self>, run: RunKey, permit: OwnedSemaphorePermit) {
+        if self.is_closing() {
+            return;
+        }
+        let Loaded { row, history } = match self.store.load(run).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(?run, %error, "a run could not be loaded");
+                if error.is_retryable() {
+                    self.scheduler
+                        .at(self.clock.now().after(retry::STORAGE_PAUSE), run);
+                }
+                return;
+            }
+        };
+        if row.state.is_final() {
+            return;
+        }
+        let number = if row.last_append.0 == self.identity.boot {
+            row.last_append.1
+        } else {
+            0
+        };
+        let entry = self.registry.get(&row.workflow);
+        let input = match history.first().map(|record| &record.body) {
+            Some(Body::Begun(begun)) => Some((begun.input.clone(), begun.input_hash)),
+            _ => None,
+        };
+        let workflow = entry.map_or("", |entry| entry.name);
+        let hash = input.as_ref().map_or(0, |(_, hash)| *hash);
+        let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
+        live.follows(row.last_seq);
+        if !self.enter(&live) {
+            return;
+        }
+        let Some(entry) = entry else {
+            let detail = format!(
+                "workflow `{}` is not registered with this engine",
+                row.workflow
+            );
+            let exit = self.park(&live, (ParkReason::Unregistered, detail)).await;
+            return self.left_memory(&live, exit);
+        };
+        let replay = Replay::load(history, self.code, (row.state, row.wake_at));
+        match (replay, input) {
+            (Ok(replay), Some((input, _))) => {
+                self.launch(
+                    &live,
+                    entry,
+                    replay,
+                    &input,
+                    Begin::Loaded {
+                        parked: row.parked.is_some(),
+                    },
+                    permit,
+                );
+            }
+            (Err(error), _) => {
+                let exit = self
+                    .park(&live, (ParkReason::NewerFormat, error.to_string()))
+                    .await;
+                self.left_memory(&live, exit);
+            }
+            (Ok(_), None) => self.leave(&live),
+        }
+    }
+
+    /// Parks a run whose code could not even be begun.
+    async fn park(&self, live: &Live, (reason, detail): (ParkReason, String)) -> Exit {
+        let parked = Parked {
+            reason,
+            by: self.code,
+            detail,
+        };
+        let now = self.clock.now();
+        let patch = RunPatch {
+            state: Some(RunState::Parked),
+            parked: Some(Some(parked.clone())),
+            wake_at: Some(None),
+            at: now,
+            code: self.code,
+            ..RunPatch::default()
+        };
+        let append = Append {
+            run: live.run,
+            epoch: self.identity.boot,
+            number: live.number(),
+            expected_seq: live.last_seq(),
+            create: None,
+            records: Vec::new(),
+            deletes: Vec::new(),
+            patch,
+        };
+        match self.store.append(append).await {
+            Ok(Appended::Applied | Appended::AlreadyApplied) => Exit::Parked(parked),
+            Ok(refused) => Exit::Refused(refused),
+            Err(error) => Exit::Storage(error),
+        }
+    }
+
+    /// A drive is over: whoever waits is told, and the next one is arranged.
+    fn left_memory(self: &Arc<Self>, live: &Live, exit: Exit) {
+        match &exit {
+            Exit::Parked(parked) => {
+                tracing::warn!(run = %live.id, workflow = live.workflow, reason = %parked.reason, "parked: {}", parked.detail);
+                self.reporter.report(ErrorEvent::Parked {
+                    run: live.id.clone(),
+                    reason: parked.reason,
+                    detail: parked.detail.clone(),
+                });
+            }
+            Exit::Storage(error) => {
+                tracing::error!(run = %live.id, %error, "the store keeps failing; the run is tried again later");
+            }
+            _ => {}
+        }
+        let cancelled = live.command() == Some(Command::Cancelled);
+        self.leave(live);
+        let told = match exit {
+            Exit::Finished(Finished::Completed(payload)) => Some(Told::Completed(payload)),
+            Exit::Finished(Finished::Failed(failure)) => Some(Told::Failed(failure)),
+            Exit::Finished(Finished::Cancelled) | Exit::Refused(Appended::Final) => {
+                Some(Told::Cancelled)
+            }
+            Exit::Refused(_) => Some(Told::ShutDown),
+            Exit::Parked(Parked { reason, detail, .. }) => Some(Told::Parked(ParkedRun {
+                id: live.id.clone(),
+                reason,
+                detail,
+            })),
+            Exit::Suspended(_) if cancelled => Some(Told::Cancelled),
+            Exit::Suspended(wake_at) => {
+                if let Some(at) = wake_at {
+                    self.scheduler.suspended(at, live.run);
+                }
+                None
+            }
+            Exit::Storage(_) => {
+                self.scheduler
+                    .at(self.clock.now().after(retry::STORAGE_PAUSE), live.run);
+                None
+            }
+        };
+        if let Some(told) = told {
+            self.tell(live.run, told);
+        }
+        self.boards.sweep(live.run);
+    }
+}
