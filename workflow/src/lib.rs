@@ -98,6 +98,8 @@ pub mod context;
 mod engine;
 #[cfg(feature = "engine")]
 mod error;
+#[cfg(feature = "axum")]
+pub mod http;
 mod macros;
 pub mod replay;
 pub mod store;
