@@ -93,7 +93,7 @@ impl Tally {
             Ok(Receipt::Expired) => self.expired += 1,
             Err(Error::Failed(_)) => self.failed += 1,
             Err(Error::ShutDown(_) | Error::Start(StartError::ShuttingDown)) => {
-                self.interrupted += 1
+                self.interrupted += 1;
             }
             Err(error) => return Err(error),
         }

@@ -38,8 +38,8 @@ fn start(program: &PathBuf, dir: &std::path::Path, more: &[&str]) -> Child {
 }
 
 fn effects(dir: &std::path::Path) -> usize {
-    let text = std::fs::read(dir.join("effects.log")).unwrap_or_default();
-    text.iter().filter(|&&byte| byte == b'\n').count()
+    let text = std::fs::read_to_string(dir.join("effects.log")).unwrap_or_default();
+    text.lines().count()
 }
 
 /// Kills the process once it has had so many more effects, or at the latest after a while.

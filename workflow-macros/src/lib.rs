@@ -6,6 +6,8 @@ mod diagnostics;
 mod expand;
 mod messages;
 mod model;
+#[cfg(test)]
+mod snapshots;
 mod syntax;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -139,13 +141,12 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
     let settings = Settings::read(args);
     let options = Options::check(&settings, At::Definition, &mut errors);
     let krate = expand::krate(options.krate.as_ref());
-    match model::check_step(&mut function, &settings, &mut errors) {
-        Some(model) => {
-            let expanded = expand::step(&function, &model, &options, &krate);
-            with(errors, expanded)
-        }
-        None => expand::fallback(&function, &errors.finish()),
+    let model = model::check_step(&mut function, &settings, &mut errors);
+    if !model.has_body {
+        expand::stub(&mut function);
     }
+    let expanded = expand::step(&function, &model, &options, &krate);
+    with(errors, expanded)
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {

@@ -15,6 +15,9 @@ macro_rules! sleep {
     (@site $cx:ident $site:expr; $duration:expr) => {
         $crate::__private::sleep($cx, $site, $duration).await
     };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
     ($($outside:tt)*) => {
         $crate::__private::outside!("sleep")
     };
@@ -25,6 +28,9 @@ macro_rules! sleep {
 macro_rules! now {
     (@site $cx:ident $site:expr;) => {
         $crate::__private::now($cx, $site).await
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
     };
     ($($outside:tt)*) => {
         $crate::__private::outside!("now")
@@ -37,6 +43,9 @@ macro_rules! uuid {
     (@site $cx:ident $site:expr;) => {
         $crate::__private::uuid($cx, $site)
     };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
     ($($outside:tt)*) => {
         $crate::__private::outside!("uuid")
     };
@@ -47,6 +56,9 @@ macro_rules! uuid {
 macro_rules! random {
     (@site $cx:ident $site:expr;) => {
         $crate::__private::random($cx, $site)
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
     };
     ($($outside:tt)*) => {
         $crate::__private::outside!("random")
@@ -65,6 +77,9 @@ macro_rules! join {
         let __workflow_joined = __workflow_join.join(($($arm,)+)).await;
         __workflow_joined
     }};
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
     ($($outside:tt)*) => {
         $crate::__private::outside!("join")
     };
@@ -81,6 +96,9 @@ macro_rules! race {
         let __workflow_won = __workflow_race.race([$($arm),+]).await;
         __workflow_won
     }};
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
     ($($outside:tt)*) => {
         $crate::__private::outside!("race")
     };
@@ -108,6 +126,9 @@ macro_rules! join_all {
                 __workflow_joined
             }
         }
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
     };
     ($($outside:tt)*) => {
         $crate::__private::outside!("join_all")

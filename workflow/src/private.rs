@@ -25,7 +25,7 @@ macro_rules! workflow_outside {
         ::core::compile_error!(::core::concat!(
             "`",
             $name,
-            "!` stands outside of a `#[workflow]` or `#[fragment]` function\n\n",
+            "!` stands outside of a `#[workflow]` or `#[fragment]` function\n",
             "help: write it directly in the body of one: not in a closure, a nested function, a step, or another macro's input"
         ))
     };

@@ -8,6 +8,7 @@ mod workflow;
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
+use syn::{Block, Expr, Stmt, parse_quote};
 
 pub(crate) use self::fragment::fragment;
 pub(crate) use self::path::krate;
@@ -16,6 +17,28 @@ pub(crate) use self::workflow::workflow;
 
 use crate::diagnostics::Report;
 use crate::syntax::{Body, Function};
+
+/// Takes away a body that the compiler would only add errors about. Editors see it still, and go on completing.
+pub(crate) fn stub(function: &mut Function) {
+    let body = &function.body;
+    if matches!(body, Body::Missing(_)) {
+        return;
+    }
+    let nothing = quote! {
+        #[cfg(not(rust_analyzer))]
+        loop {}
+        #[cfg(rust_analyzer)]
+        #body
+    };
+    let statement = Stmt::Expr(Expr::Verbatim(nothing), None);
+    function
+        .attrs
+        .push(parse_quote!(#[allow(unexpected_cfgs, unused, clippy::all)]));
+    function.body = Body::Block(Block {
+        brace_token: syn::token::Brace::default(),
+        stmts: vec![statement],
+    });
+}
 
 /// The item as written, and what is wrong with it: so that editors go on completing.
 ///

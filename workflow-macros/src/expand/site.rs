@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprForLoop, ExprWhile, Lifetime, Macro};
 
 use super::{respan, within};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, Report};
 use crate::model::{Options, Site};
 
 /// The context of the so-manieth scope that has one; 0 is the body's.
@@ -61,10 +61,16 @@ fn plain(span: Span) -> Span {
     span
 }
 
-/// What is left of a call that cannot be read: an error was reported, and this only keeps the rest in place.
-pub(crate) fn nothing(mac: &mut Macro) {
-    mac.path = syn::parse_quote!(::core::unreachable);
-    mac.tokens = TokenStream::new();
+/// What is left of a call that cannot be read: what is wrong with it, in its place.
+///
+/// To the compiler its type is then unknown and fits everywhere, so nothing follows from it; and the user's import is used.
+pub(crate) fn unread(mac: &mut Macro, report: &Report) {
+    mac.tokens = quote_spanned!(Span::mixed_site()=> @unread #report);
+}
+
+/// What is wrong with an expression, in its place. As with [`unread`], nothing follows from it.
+pub(crate) fn refused(report: &Report) -> Expr {
+    Expr::Verbatim(report.to_token_stream())
 }
 
 fn at_site(cx: &Ident, site: &TokenStream) -> TokenStream {
@@ -130,7 +136,12 @@ pub(crate) fn in_place(
             );
             let mut inner = Group::new(proc_macro2::Delimiter::Parenthesis, base.to_token_stream());
             inner.set_span(last);
-            quote!(#wrap #inner #apply.go(#cx, #site, #settings).await)
+            // A fragment has no options, only a name.
+            let go = Ident::new(
+                if options.is_bare() { "named" } else { "go" },
+                Span::mixed_site(),
+            );
+            quote!(#wrap #inner #apply.#go(#cx, #site, #settings).await)
         }
         Expr::Block(block) => {
             let statements = &block.block.stmts;

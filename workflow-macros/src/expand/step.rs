@@ -91,12 +91,18 @@ pub(crate) fn step(
         quote! {
             #private::step(
                 #settings,
-                #private::Box::new(move || { #(#clones)* #private::fut::<#returns>(async move { #(#statements)* }) }),
+                #private::Box::new(move || { #(#clones)* #private::fut::<#returns>(async move {
+                    // Tells the compiler the type before it looks at the body, so that what does not fit is underlined there.
+                    #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+                    if let #private::Some(__workflow_returned) = #private::None::<#returns> {
+                        return __workflow_returned;
+                    }
+                    #(#statements)*
+                }) }),
                 #via,
             ) #retry
         }
     };
-    let _ = model.receiver;
     quote! {
         #(#attrs)*
         #lints

@@ -90,5 +90,5 @@ pub(crate) fn label_for(iterated: Option<&Expr>) -> String {
         },
         _ => None,
     });
-    name.unwrap_or_else(|| "items".to_owned())
+    name.unwrap_or_else(|| if iterated.is_some() { "items" } else { "again" }.to_owned())
 }

@@ -54,6 +54,11 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 impl Options {
+    /// Whether nothing is said but a name.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.calls.is_empty() && self.retry_if.is_none() && !self.blocking && !self.infallible
+    }
+
     /// Checks what was written.
     pub(crate) fn check(settings: &Settings, at: At, errors: &mut Errors) -> Self {
         let mut options = Self::default();
@@ -258,14 +263,11 @@ impl Options {
 }
 
 fn contradictions(seen: &[String], settings: &Settings, errors: &mut Errors) {
-    const PAIRS: &[(&str, &str, &str)] = &[
-        (
-            "ephemeral",
-            "at_most_once",
-            "what may run again cannot run at most once",
-        ),
-        ("blocking", "crate_in_place", ""),
-    ];
+    const PAIRS: &[(&str, &str, &str)] = &[(
+        "ephemeral",
+        "at_most_once",
+        "what may run again cannot run at most once",
+    )];
     let place = |name: &str| {
         settings
             .list
@@ -383,7 +385,7 @@ fn meant(word: &str) -> String {
         .map(|(known, _)| (distance(word, known), *known))
         .min();
     match near {
-        Some((distance, known)) if distance <= 1 + known.len() / 4 => {
+        Some((distance, known)) if distance <= known.len() / 2 && distance < 4 => {
             format!("did you mean `{known}`?")
         }
         _ => {

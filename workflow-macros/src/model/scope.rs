@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::Attribute;
 
 use super::{Kind, Site};
-use crate::diagnostics::{Errors, Place};
+use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
 
 /// The scopes around the place that is being looked at, the innermost last, and the sites found so far.
@@ -129,34 +129,38 @@ pub(super) enum Frame {
 pub(super) struct Frames(pub(super) Vec<Frame>);
 
 impl Frames {
-    pub(super) fn check_return(&self, place: Span, errors: &mut Errors) {
+    /// What is wrong with a `return` here.
+    pub(super) fn check_return(&self, place: Span) -> Option<Report> {
         for frame in self.0.iter().rev() {
             match frame {
                 Frame::Loop(_) => {}
                 Frame::Branch(what) => {
-                    return errors.push(place, messages::RETURN_IN_BRANCH.with(&[what]));
+                    return Some(Report::new(place, messages::RETURN_IN_BRANCH.with(&[what])));
                 }
-                Frame::Apart => return,
+                Frame::Apart => return None,
             }
         }
+        None
     }
 
+    /// What is wrong with a `break` or `continue` here.
     pub(super) fn check_break(
         &self,
         word: &str,
         label: Option<&str>,
         place: Place,
-        errors: &mut Errors,
-    ) {
+    ) -> Option<Report> {
         for frame in self.0.iter().rev() {
             match frame {
-                Frame::Loop(of) if label.is_none() || of.as_deref() == label => return,
+                Frame::Loop(of) if label.is_none() || of.as_deref() == label => return None,
                 Frame::Loop(_) => {}
                 Frame::Branch(what) => {
-                    return errors.push(place, messages::BREAK_IN_BRANCH.with(&[what, word]));
+                    let text = messages::BREAK_IN_BRANCH.with(&[what, word]);
+                    return Some(Report::new(place, text));
                 }
-                Frame::Apart => return,
+                Frame::Apart => return None,
             }
         }
+        None
     }
 }

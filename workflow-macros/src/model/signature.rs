@@ -1,11 +1,12 @@
 //! The rules on the items themselves.
 
 use proc_macro2::{Ident, Span};
+use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, PatIdent, ReturnType, Signature, Type};
 
 use super::name;
-use crate::diagnostics::{Errors, Place};
+use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
 use crate::syntax::{Body, Function, Mark, Settings, Value, take};
 
@@ -26,8 +27,9 @@ pub(crate) struct Workflow {
 
 /// A step whose signature is in order.
 pub(crate) struct Step {
-    pub(crate) receiver: bool,
     pub(crate) parameters: Vec<Parameter>,
+    /// Its body can be compiled. If not, that was reported, and the compiler would only follow.
+    pub(crate) has_body: bool,
 }
 
 /// Whether a return type is named `..Result`.
@@ -127,10 +129,8 @@ pub(crate) fn check_workflow(function: &mut Function, errors: &mut Errors) -> Op
                 }
                 if let Some(borrow) = borrows(&typed.ty) {
                     let owned = owned(&typed.ty);
-                    errors.push(
-                        borrow,
-                        messages::WORKFLOW_BORROWS.with(&[&ident.to_string(), &owned]),
-                    );
+                    let text = messages::WORKFLOW_BORROWS.with(&[&ident.to_string(), &owned]);
+                    *typed.ty = refused(&Report::new(borrow, text));
                 }
                 let is_mut = mutability.is_some();
                 parameters.push(Parameter {
@@ -142,6 +142,8 @@ pub(crate) fn check_workflow(function: &mut Function, errors: &mut Errors) -> Op
             }
         }
     }
+    // A type cannot be put beside a method.
+    let fine = fine && function.sig.receiver().is_none();
     fine.then_some(Workflow { parameters })
 }
 
@@ -150,25 +152,24 @@ pub(crate) fn check_step(
     function: &mut Function,
     settings: &Settings,
     errors: &mut Errors,
-) -> Option<Step> {
+) -> Step {
     let blocking = settings
         .list
         .iter()
         .find(|setting| setting.name == "blocking" && matches!(setting.value, Value::Nothing));
-    let fine = if blocking.is_some() {
+    let mut has_body = if blocking.is_some() {
         check_blocking(function, errors)
     } else {
         check_item(function, "step", errors)
     };
-    let mut receiver = false;
     let mut parameters = Vec::new();
     for input in &mut function.sig.inputs {
         match input {
             FnArg::Receiver(this) => {
-                receiver = true;
                 let place = Place::of(this);
                 match &this.kind {
                     syn::ReceiverKind::Reference(_, _, Some(_)) => {
+                        has_body = false;
                         errors.push(place, messages::STEP_MUT_SELF);
                     }
                     syn::ReceiverKind::Reference(..) => {
@@ -195,6 +196,7 @@ pub(crate) fn check_step(
                     continue;
                 };
                 if is_mut_reference(&typed.ty) {
+                    has_body = false;
                     errors.push(
                         Place::of(&typed.ty),
                         messages::STEP_MUT_PARAMETER.with(&[&ident.to_string()]),
@@ -214,15 +216,21 @@ pub(crate) fn check_step(
             }
         }
     }
-    if let ReturnType::Type(_, ty) = &function.sig.output
+    if let ReturnType::Type(_, ty) = &mut function.sig.output
         && let Some(borrow) = borrows(ty)
     {
-        errors.push(borrow, messages::STEP_BORROWED_RETURN);
+        has_body = false;
+        **ty = refused(&Report::new(borrow, messages::STEP_BORROWED_RETURN));
     }
-    fine.then_some(Step {
-        receiver,
+    Step {
         parameters,
-    })
+        has_body,
+    }
+}
+
+/// What is wrong with a type, in its place: to the compiler it then fits everywhere, and nothing follows from it.
+fn refused(report: &Report) -> Type {
+    Type::Verbatim(report.to_token_stream())
 }
 
 /// A blocking step need not be `async`, and awaits nothing.
@@ -239,10 +247,11 @@ fn check_blocking(function: &Function, errors: &mut Errors) -> bool {
         Body::Block(block) => {
             let mut awaits = Awaits(Vec::new());
             awaits.visit_block(block);
+            let fine = awaits.0.is_empty();
             for span in awaits.0 {
                 errors.push(span, messages::STEP_BLOCKING_AWAITS);
             }
-            true
+            fine
         }
         Body::Missing(_) => true,
     }

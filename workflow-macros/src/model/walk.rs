@@ -7,12 +7,13 @@ mod steps;
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, Span, TokenStream};
+use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Expr, Item, Lit, Local, Macro, Stmt};
 
 use super::scope::{Frame, Frames, Scopes};
 use super::{Kind, Site, duration, name, rules};
-use crate::diagnostics::{Errors, Place};
+use crate::diagnostics::{Errors, Place, Report};
 use crate::expand::site as print;
 use crate::messages::{self, Message};
 use crate::syntax::{Durable, Mark, Seen, Settings, arguments, peel, seen, strip, take, ungroup};
@@ -103,6 +104,12 @@ impl Walk<'_> {
         print::reference(&self.scopes.sites[index], self.krate)
     }
 
+    /// A site without a name, which was reported: under one that no other has, so that nothing follows from it.
+    fn unnamed(&mut self, kind: Kind, place: Place) -> TokenStream {
+        let name = format!("unnamed {}", self.scopes.sites.len());
+        self.site(name, kind, place)
+    }
+
     fn in_step(&self) -> bool {
         self.apart.contains(&Apart::Step)
     }
@@ -149,7 +156,13 @@ impl Walk<'_> {
         {
             let mut mac = called.mac.clone();
             if let Some(apart) = self.apart.last() {
-                return self.errors.push(Place::of(&mac.path), apart.message());
+                let report = Report::new(Place::of(&mac.path), apart.message());
+                print::unread(&mut mac, &report);
+                *expr = Expr::Macro(syn::ExprMacro {
+                    attrs: Vec::new(),
+                    mac,
+                });
+                return;
             }
             if durable.is_derived() {
                 let place = Place::of(&mac.path).to(awaited.await_token.span.into());
@@ -181,7 +194,9 @@ impl Walk<'_> {
                 place.to(awaited.await_token.span.into()),
                 messages::NAME_UNREADABLE.with(&["my_step"]),
             );
-            return;
+            let site = self.unnamed(Kind::Call, place);
+            let cx = self.cx();
+            return print::gate(&mut awaited.base, &cx, &site, self.krate);
         };
         let site = self.site(name, Kind::Call, span.into());
         let cx = self.cx();
@@ -198,15 +213,12 @@ impl Walk<'_> {
             Ok(list) => list,
             Err(wrong) => {
                 let text = messages::MACRO_INPUT.with(&[durable.word(), &wrong.to_string(), shape]);
-                self.errors.push(
-                    if mac.tokens.is_empty() {
-                        place
-                    } else {
-                        wrong.span().into()
-                    },
-                    text,
-                );
-                return print::nothing(mac);
+                let at = if mac.tokens.is_empty() {
+                    place
+                } else {
+                    wrong.span().into()
+                };
+                return print::unread(mac, &Report::new(at, text));
             }
         };
         let mut list = list.into_iter();
@@ -220,9 +232,8 @@ impl Walk<'_> {
             } else {
                 Place::of(&mac.tokens)
             };
-            self.errors
-                .push(at, messages::MACRO_NAME.with(&[durable.word(), shape]));
-            return print::nothing(mac);
+            let text = messages::MACRO_NAME.with(&[durable.word(), shape]);
+            return print::unread(mac, &Report::new(at, text));
         };
         let text = name::plain(&word.to_string());
         if !name::is_name(&text) {
@@ -250,9 +261,8 @@ impl Walk<'_> {
             (1, Some(argument)) => argument,
             (_, extra) => {
                 let at = extra.map_or_else(|| Place::of(&mac.path), |extra| Place::of(&extra));
-                self.errors
-                    .push(at, messages::MACRO_SHAPE.with(&["sleep", shape]));
-                return print::nothing(mac);
+                let text = messages::MACRO_SHAPE.with(&["sleep", shape]);
+                return print::unread(mac, &Report::new(at, text));
             }
         };
         let site = self.site(name, Kind::Sleep, span.into());
@@ -270,9 +280,11 @@ impl Walk<'_> {
                 {
                     match duration::parse(&text.value()) {
                         Ok(millis) => duration = print::millis(millis, text.span(), self.krate),
-                        Err(wrong) => self
-                            .errors
-                            .push(text.span(), wrong.message().with(&[&text.value()])),
+                        Err(wrong) => {
+                            self.errors
+                                .push(text.span(), wrong.message().with(&[&text.value()]));
+                            duration = print::millis(0, text.span(), self.krate);
+                        }
                     }
                 } else {
                     self.visit_expr_mut(&mut duration);
@@ -411,9 +423,18 @@ impl VisitMut for Walk<'_> {
 
     fn visit_item_mut(&mut self, _: &mut Item) {}
 
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        let states = self.states.clone();
+        visit_mut::visit_block_mut(self, block);
+        self.states = states;
+    }
+
     fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
         let attrs = arm.attrs.clone();
+        let states = self.states.clone();
+        self.shadow(&arm.pat);
         self.under(&attrs, |walk| visit_mut::visit_arm_mut(walk, arm));
+        self.states = states;
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
@@ -469,6 +490,19 @@ impl Walk<'_> {
                 walk.visit_expr_mut(diverge);
             }
         });
+        self.shadow(&local.pat);
+    }
+
+    /// What this pattern binds is no longer a state, until the block ends.
+    fn shadow(&mut self, pat: &syn::Pat) {
+        struct Bound<'a>(&'a mut HashSet<String>);
+        impl<'ast> Visit<'ast> for Bound<'_> {
+            fn visit_pat_ident(&mut self, bound: &'ast syn::PatIdent) {
+                self.0.remove(&bound.ident.to_string());
+                visit::visit_pat_ident(self, bound);
+            }
+        }
+        Bound(&mut self.states).visit_pat(pat);
     }
 
     /// A macro as a statement of its own, so without `.await`.
@@ -484,7 +518,8 @@ impl Walk<'_> {
 
     fn unawaited(&mut self, durable: Durable, mac: &mut Macro) {
         if let Some(apart) = self.apart.last() {
-            return self.errors.push(Place::of(&mac.path), apart.message());
+            let report = Report::new(Place::of(&mac.path), apart.message());
+            return print::unread(mac, &report);
         }
         if !durable.is_derived() {
             self.errors.push(
@@ -503,7 +538,12 @@ impl Walk<'_> {
                 None => self.foreign(&called.mac),
             },
             Expr::Closure(_) => {
+                let states = self.states.clone();
+                if let Expr::Closure(closure) = &*expr {
+                    closure.inputs.iter().for_each(|pat| self.shadow(pat));
+                }
                 self.apart(Apart::Closure, |walk| visit_mut::visit_expr_mut(walk, expr));
+                self.states = states;
             }
             Expr::Async(_) => self.apart(Apart::AsyncBlock, |walk| {
                 visit_mut::visit_expr_mut(walk, expr);
@@ -518,17 +558,17 @@ impl Walk<'_> {
                 visit_mut::visit_expr_mut(self, expr);
                 self.frames.0.pop();
             }
-            Expr::Return(returned) => {
-                self.frames
-                    .check_return(returned.return_token.span, self.errors);
-                visit_mut::visit_expr_mut(self, expr);
-            }
+            Expr::Return(returned) => match self.frames.check_return(returned.return_token.span) {
+                Some(report) => *expr = print::refused(&report),
+                None => visit_mut::visit_expr_mut(self, expr),
+            },
             Expr::Break(broken) => {
                 let label = broken.label.as_ref().map(|label| label.ident.to_string());
                 let place: Place = broken.break_token.span.into();
-                self.frames
-                    .check_break("break", label.as_deref(), place, self.errors);
-                visit_mut::visit_expr_mut(self, expr);
+                match self.frames.check_break("break", label.as_deref(), place) {
+                    Some(report) => *expr = print::refused(&report),
+                    None => visit_mut::visit_expr_mut(self, expr),
+                }
             }
             Expr::Continue(continued) => {
                 let label = continued
@@ -536,8 +576,9 @@ impl Walk<'_> {
                     .as_ref()
                     .map(|label| label.ident.to_string());
                 let place: Place = continued.continue_token.span.into();
-                self.frames
-                    .check_break("continue", label.as_deref(), place, self.errors);
+                if let Some(report) = self.frames.check_break("continue", label.as_deref(), place) {
+                    *expr = print::refused(&report);
+                }
             }
             Expr::Path(path) if path.qself.is_none() => {
                 let words: Vec<Ident> = path

@@ -45,12 +45,12 @@ pub use looping::{Loop, LoopEntry};
 pub use race::{Race, RaceRun, Won};
 pub use run::{Cx, Park, Run};
 pub use step::{
-    Alone, Awaited, Critical, InPlace, NoResult, Renamed, RenamedRun, RenamedStep, Step,
-    StepOptions, StepRun, Tag, Via, critical,
+    Alone, Awaited, Critical, InPlace, NoResult, Renamed, RenamedFragment, RenamedRun, RenamedStep,
+    Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, Output, Workflow};
+pub use workflow::{Awaitable, Call, Output, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {

@@ -1,10 +1,13 @@
 //! A workflow as the engine knows it, and a call of one.
 
 use std::fmt;
+use std::future::{Pending, pending};
 use std::marker::PhantomData;
 
-use super::{ArgError, Args, Body, Input, InputError, Outcome, Recorded, StateType, StepError};
-use crate::replay::Site;
+use super::{
+    ArgError, Args, Body, Cx, Durable, Input, InputError, Outcome, Recorded, StateType, StepError,
+};
+use crate::replay::{Failure, Site};
 
 /// A durable function. `#[workflow]` implements it for the type it makes of the function's name.
 #[diagnostic::on_unimplemented(
@@ -34,6 +37,23 @@ pub trait Workflow: Sized + 'static {
 
 /// The value of a workflow: its return type, or the `T` of its `Result<T, E>`.
 pub type Output<W> = <<W as Workflow>::Returns as Outcome<<W as Workflow>::Mark>>::Value;
+
+/// A workflow that another may await. There is none yet: the bound is there for its words.
+#[diagnostic::on_unimplemented(
+    message = "the workflow `{Self}` cannot be awaited like a step",
+    label = "this is a run of its own, not a step of this one",
+    note = "to do this as part of this run, make the function a `#[fragment]`; to start another run, do it in a `#[step]` that has the engine"
+)]
+pub trait Awaitable {}
+
+impl<W: Workflow + Awaitable> Durable for Call<W> {
+    type Output = Result<Output<W>, Failure>;
+    type Future = Pending<Self::Output>;
+
+    fn run(self, _: &Cx, _: &'static Site) -> Self::Future {
+        pending()
+    }
+}
 
 /// A workflow and its arguments: give it to the engine.
 #[must_use = "a workflow that was only called does nothing: give it to the engine"]

@@ -37,6 +37,11 @@ impl fmt::Debug for Entry {
 /// What [`EngineBuilder::workflow`](super::EngineBuilder::workflow) takes: a `#[workflow]` function by its name.
 ///
 /// `Arguments` is the tuple of the function's parameter types; the compiler finds it.
+#[diagnostic::on_unimplemented(
+    message = "this is not a workflow",
+    label = "not a `#[workflow]` function",
+    note = "a `#[step]` or `#[fragment]` is called from a workflow's body; put `#[workflow]` on a function that calls it"
+)]
 pub trait Definition<Arguments> {
     /// The type the attribute made beside the function.
     type Workflow: Workflow;

@@ -1,11 +1,11 @@
 //! `join!`, `race!` and `join_all!`: branches, each a scope and a future of its own.
 
-use proc_macro2::Span;
+use proc_macro2::{Ident, Span};
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro};
 
 use super::{Frame, Kind, Walk, name, print};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, peel};
 
@@ -23,38 +23,38 @@ impl Walk<'_> {
     ) {
         let (word, shape) = (durable.word(), durable.shape());
         if list.is_empty() {
-            self.errors.push(
-                Place::of(&mac.path),
-                messages::NO_BRANCHES.with(&[word, shape]),
-            );
+            let text = messages::NO_BRANCHES.with(&[word, shape]);
+            let report = Report::new(Place::of(&mac.path), text);
+            return print::unread(mac, &report);
         }
         if kind == Kind::Join && list.len() > MOST {
-            self.errors
-                .push(Place::of(&list[MOST]), messages::TOO_MANY_BRANCHES);
+            let report = Report::new(Place::of(&list[MOST]), messages::TOO_MANY_BRANCHES);
+            return print::unread(mac, &report);
         }
         let prefix = format!("{}/", self.scopes.path(&name));
         let site = self.site(name.clone(), kind, span.into());
         let mut seen: Vec<(String, Place)> = Vec::new();
         let mut printed = Vec::new();
-        for branch in list {
-            let Expr::Assign(branch) = branch else {
-                self.errors.push(
-                    Place::of(&branch),
-                    messages::MACRO_SHAPE.with(&[word, shape]),
-                );
-                continue;
+        for (index, branch) in list.into_iter().enumerate() {
+            let (label, right, place) = match branch {
+                Expr::Assign(branch) => {
+                    let label = match peel(&branch.left) {
+                        Expr::Path(path) => path.path.get_ident().cloned(),
+                        _ => None,
+                    };
+                    (label, *branch.right, Place::of(&branch.left))
+                }
+                branch => {
+                    let place = Place::of(&branch);
+                    (None, branch, place)
+                }
             };
-            let label = match peel(&branch.left) {
-                Expr::Path(path) => path.path.get_ident().cloned(),
-                _ => None,
-            };
-            let Some(label) = label else {
-                self.errors.push(
-                    Place::of(&branch.left),
-                    messages::MACRO_SHAPE.with(&[word, shape]),
-                );
-                continue;
-            };
+            // Without a name it is a branch all the same, so that nothing follows from it.
+            let label = label.unwrap_or_else(|| {
+                self.errors
+                    .push(place, messages::MACRO_SHAPE.with(&[word, shape]));
+                Ident::new(&format!("__workflow_unnamed_{index}"), place.first)
+            });
             let text = name::plain(&label.to_string());
             if let Some((_, first)) = seen.iter().find(|(known, _)| *known == text) {
                 let at = first
@@ -67,7 +67,7 @@ impl Walk<'_> {
                 );
             }
             seen.push((text.clone(), label.span().into()));
-            let mut body = *branch.right;
+            let mut body = right;
             let inner = self.new_cx();
             self.branch(
                 format!("{prefix}{text}/"),
@@ -81,9 +81,6 @@ impl Walk<'_> {
                 place: Place::of(&body),
                 body,
             });
-        }
-        if printed.is_empty() {
-            return print::nothing(mac);
         }
         let cx = self.cx();
         print::branches(mac, &cx, &site, &printed, self.krate);
@@ -130,11 +127,9 @@ impl Walk<'_> {
             }
         }
         let Some(mut each) = items else {
-            self.errors.push(
-                Place::of(&mac.path),
-                messages::NO_BRANCHES.with(&["join_all", shape]),
-            );
-            return print::nothing(mac);
+            let text = messages::NO_BRANCHES.with(&["join_all", shape]);
+            let report = Report::new(Place::of(&mac.path), text);
+            return print::unread(mac, &report);
         };
         if let Some(limit) = &mut limit {
             self.visit_expr_mut(limit);
@@ -163,7 +158,7 @@ impl Walk<'_> {
     fn branch(
         &mut self,
         prefix: String,
-        cx: proc_macro2::Ident,
+        cx: Ident,
         what: &'static str,
         inside: impl FnOnce(&mut Self),
     ) {

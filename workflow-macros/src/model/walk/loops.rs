@@ -1,5 +1,6 @@
 //! Loops: one that does something durable has a label, and each of its iterations is a scope.
 
+use proc_macro2::Span;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Label, Lifetime};
@@ -68,11 +69,13 @@ impl Walk<'_> {
             _ => return,
         };
         let suggested = name::label_for(iterated);
+        // Reported below, and then named as no other is, so that nothing follows from it.
+        let missing = format!("__workflow_unlabelled_{}", self.scopes.sites.len());
         let label = label.get_or_insert_with(|| {
             self.errors
                 .push(place, messages::NO_LABEL.with(&[word, &suggested]));
             Label {
-                name: Lifetime::new(&format!("'{suggested}"), place.first),
+                name: Lifetime::new(&format!("'{missing}"), Span::mixed_site()),
                 colon_token: syn::token::Colon(place.first),
             }
         });

@@ -5,7 +5,7 @@ use syn::visit_mut::VisitMut;
 use syn::{Attribute, Block, Expr, Pat, Stmt};
 
 use super::{Apart, Kind, Walk, name, print};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::model::options::{At, Options};
 use crate::syntax::{Durable, Settings, peel, ungroup};
@@ -54,8 +54,9 @@ impl Walk<'_> {
             }
         };
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
-            self.errors
-                .push(place, messages::STEP_QUESTION_INSIDE.with(&[&name]));
+            let text = messages::STEP_QUESTION_INSIDE.with(&[&name]);
+            *expr = print::refused(&Report::new(place, text));
+            return;
         }
         if let Expr::Block(block) = expr {
             self.settle_block(&mut block.block);
@@ -84,7 +85,8 @@ impl Walk<'_> {
             last => {
                 let place =
                     last.map_or_else(|| Place::from(Span::call_site()), |stmt| Place::of(stmt));
-                self.errors.push(place, messages::STEP_BLOCK_NO_RESULT);
+                let report = Report::new(place, messages::STEP_BLOCK_NO_RESULT);
+                block.stmts.push(Stmt::Expr(print::refused(&report), None));
             }
         }
     }

@@ -1,9 +1,12 @@
 //! `#[step]` on an expression: a body built from a closure that borrows, or a step that is there already.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::super::{BoxFut, Cx, Durable, Fallible, Outcome, Recorded, StepError};
+use super::super::{
+    BoxFut, Cx, Durable, Fallible, Fragment, FragmentRun, Outcome, Recorded, StepError,
+};
 use super::RetryIf;
 use super::source::Source;
 use super::{Step, StepOptions, StepRun, Tag, Typing, Via, on_errors, tag};
@@ -106,6 +109,11 @@ pub trait Foreign: Sized {
     /// What is awaited. The site and its options are the surrounding step's.
     fn go(self, cx: &Cx, site: &'static Site, options: StepOptions) -> Self::Awaited;
 
+    /// The same, where nothing but a name was given.
+    fn named(self, cx: &Cx, site: &'static Site, options: StepOptions) -> Self::Awaited {
+        self.go(cx, site, options)
+    }
+
     /// The surrounding step's.
     #[must_use]
     fn retry_if<F>(self, retry_if: &F) -> Self {
@@ -132,6 +140,48 @@ impl<'s, R: Outcome<M>, M> Awaited<Step<'s, R, M>> {
         options: StepOptions,
     ) -> RenamedStep<'s, R, R::Value> {
         RenamedStep(self.0.overridden(options).run(cx, site))
+    }
+
+    /// Begins the step at this site, with its own options.
+    pub fn named(
+        self,
+        cx: &Cx,
+        site: &'static Site,
+        options: StepOptions,
+    ) -> RenamedStep<'s, R, R::Value> {
+        self.go(cx, site, options)
+    }
+}
+
+/// A fragment can be given another name, and nothing else: with options it is not found here, and so refused.
+impl<'s, R> Awaited<Fragment<'s, R>> {
+    /// Enters the fragment at this site.
+    pub fn named(
+        self,
+        cx: &Cx,
+        site: &'static Site,
+        options: StepOptions,
+    ) -> RenamedFragment<'s, R> {
+        let _ = options;
+        RenamedFragment(self.0.run(cx, site))
+    }
+}
+
+/// A fragment under another name, under way.
+#[must_use = "futures do nothing unless polled"]
+pub struct RenamedFragment<'s, R>(FragmentRun<'s, R>);
+
+impl<R> Future for RenamedFragment<'_, R> {
+    type Output = Renamed<R>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(task).map(Renamed)
+    }
+}
+
+impl<R> fmt::Debug for RenamedFragment<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenamedFragment").finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,6 @@
+//! The attribute stands on something else.
+
+#[workflow::workflow]
+struct Checkout;
+
+fn main() {}

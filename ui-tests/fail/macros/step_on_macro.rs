@@ -1,0 +1,11 @@
+//! A macro of ours is recorded by itself.
+
+use workflow::{sleep, workflow};
+
+#[workflow]
+async fn checkout() {
+    #[step]
+    sleep!(nap, "1s").await;
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! Two branches of one name.
+
+use workflow::{Failure, join, step, workflow};
+
+#[step]
+async fn reserve(order: u32) -> u32 {
+    order
+}
+
+#[workflow]
+async fn checkout(order: u32) -> Result<u32, Failure> {
+    let (a, b) = join!(both, stock = reserve(order).await?, stock = reserve(order).await?).await?;
+    Ok(a + b)
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! In place, the type tells.
+
+use workflow::{Failure, workflow};
+
+#[workflow]
+async fn checkout(order: u32) -> Result<u32, Failure> {
+    #[step(name = "count", infallible)]
+    let count = { order + 1 }?;
+    Ok(count)
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+//! A step is recorded as one.
+
+use workflow::{Failure, sleep, workflow};
+
+#[workflow]
+async fn checkout() -> Result<(), Failure> {
+    #[step(name = "slow")]
+    {
+        sleep!(nap, "1s").await;
+    }?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! Only a trailing `?` belongs to the workflow.
+
+use workflow::{Failure, workflow};
+
+async fn get() -> Result<String, std::io::Error> {
+    Ok(String::new())
+}
+
+#[workflow]
+async fn checkout() -> Result<usize, Failure> {
+    #[step(name = "length")]
+    let length = get().await?.len();
+    Ok(length)
+}
+
+fn main() {}

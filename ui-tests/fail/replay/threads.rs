@@ -1,0 +1,11 @@
+//! Outside of the workflow.
+
+use workflow::workflow;
+
+#[workflow]
+async fn checkout() {
+    std::thread::spawn(|| {});
+    tokio::spawn(async {});
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+//! What a step gives is written down.
+
+use workflow::{Failure, workflow};
+
+struct Hold(u32);
+
+#[workflow]
+async fn checkout(order: u32) -> Result<u32, Failure> {
+    #[step(name = "hold")]
+    let hold = { Hold(order) }?;
+    Ok(hold.0)
+}
+
+fn main() {}

@@ -1,0 +1,80 @@
+//! The expansion of each feature, as committed under `tests/snapshots`. `UPDATE=1 cargo test` writes them anew.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use proc_macro2::TokenStream;
+
+type Expand = fn(TokenStream, TokenStream) -> TokenStream;
+
+const FEATURES: &[(&str, Expand, &str, &str)] = &[
+    (
+        "workflow",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(order: u32, #[state] stock: Stock) -> Result<u32, Failure> { let held = reserve(&stock, order).await?; Ok(held) }",
+    ),
+    (
+        "step",
+        super::expand_step,
+        "crate = workflow, retries = 3, timeout = \"10s\"",
+        "async fn reserve(stock: &Stock, order: u32) -> Result<u32, StockError> { stock.hold(order).await }",
+    ),
+    (
+        "blocking_step",
+        super::expand_step,
+        "crate = workflow, blocking",
+        "fn hash(text: String) -> usize { text.len() }",
+    ),
+    (
+        "fragment",
+        super::expand_fragment,
+        "crate = workflow",
+        "async fn settle(total: &mut u32, n: u32) -> Result<(), Failure> { *total += count(n).await?; Ok(()) }",
+    ),
+    (
+        "step_in_place",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(order: u32) -> Result<u32, Failure> { #[step(name = \"other\", retries = 2)] let n = get(order).await?; Ok(n) }",
+    ),
+    (
+        "loops",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(orders: Vec<u32>) { #[key(order)] 'orders: for order in &orders { sleep!(nap, \"1s\").await; } 'again: while more() { sleep!(nap, \"1s\").await; } }",
+    ),
+    (
+        "branches",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(orders: Vec<u32>) -> Result<u32, Failure> { let (a, b) = join!(both, a = count(1).await?, b = { 2 }).await?; join_all!(every, limit = 2, for order in orders { count(order).await? }).await?; Ok(a + b) }",
+    ),
+    (
+        "refused",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout() { sleep!().await; }",
+    ),
+];
+
+#[test]
+fn each_feature_expands_as_committed() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    let update = env::var_os("UPDATE").is_some();
+    let mut differing = Vec::new();
+    for (name, expand, args, item) in FEATURES {
+        let parse = |text: &str| text.parse::<TokenStream>().expect("the input is Rust");
+        let expanded = expand(parse(args), parse(item));
+        let file = syn::parse2(expanded).expect("the expansion is Rust");
+        let text = prettyplease::unparse(&file);
+        let path = folder.join(format!("{name}.rs"));
+        if update {
+            fs::create_dir_all(&folder).expect("the repository can be written");
+            fs::write(&path, text).expect("the repository can be written");
+        } else if fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+            differing.push(format!("{name}:\n{text}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}

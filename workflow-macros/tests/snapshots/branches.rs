@@ -1,0 +1,113 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(orders: Vec<u32>) -> workflow::Call<checkout> {
+    workflow::__private::call(workflow::__private::Input::new().field("orders", &orders))
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new("both", workflow::Kind::Join, "both", ::core::file!(), 1),
+        workflow::Site::new(
+            "count",
+            workflow::Kind::Call,
+            "both/a/count",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new(
+            "every",
+            workflow::Kind::JoinAll,
+            "every",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new(
+            "count",
+            workflow::Kind::Call,
+            "every[]/count",
+            ::core::file!(),
+            1,
+        ),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn body(
+            __workflow_cx: &workflow::__private::Cx,
+            orders: Vec<u32>,
+        ) -> Result<u32, Failure> {
+            let (a, b) = join!(
+                @ site __workflow_cx & const { workflow::Site::new("both",
+                workflow::Kind::Join, "both", ::core::file!(), 1) }; __workflow_cx_1 "a",
+                __workflow_cx_2 "b"; workflow::__private::arm(||
+                workflow::__private::fut(async { workflow::__private::Ok:: < _,
+                workflow::__private::Thrown >
+                (workflow::__private::Durable::run(count(1), __workflow_cx_1, & const {
+                workflow::Site::new("count", workflow::Kind::Call, "both/a/count",
+                ::core::file!(), 1) }). await ?) })), workflow::__private::arm(||
+                workflow::__private::fut(async { workflow::__private::Ok:: < _,
+                workflow::__private::Thrown > ({ 2 }) }))
+            )?;
+            join_all!(
+                @ site __workflow_cx & const { workflow::Site::new("every",
+                workflow::Kind::JoinAll, "every", ::core::file!(), 1) }; limit =
+                workflow::__private::Some(2), items = orders, key = [], __workflow_slot
+                => workflow::__private::item(|| workflow::__private::fut(async { let
+                (__workflow_cx_3, order) = __workflow_slot.open(); let __workflow_cx_3 =
+                & __workflow_cx_3; workflow::__private::Ok:: < _,
+                workflow::__private::Thrown > ({
+                workflow::__private::Durable::run(count(order), __workflow_cx_3, & const
+                { workflow::Site::new("count", workflow::Kind::Call, "every[]/count",
+                ::core::file!(), 1) }). await ? }) }))
+            )?;
+            Ok(a + b)
+        }
+        let __workflow_a0 = __workflow_args.input("orders")?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<
+                        <Self as workflow::Workflow>::Returns,
+                    >())
+                        .via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    body(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}

@@ -1,0 +1,142 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(orders: Vec<u32>) -> workflow::Call<checkout> {
+    workflow::__private::call(workflow::__private::Input::new().field("orders", &orders))
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new(
+            "orders",
+            workflow::Kind::Loop,
+            "orders",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new(
+            "nap",
+            workflow::Kind::Sleep,
+            "orders[]/nap",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new("again", workflow::Kind::Loop, "again", ::core::file!(), 1),
+        workflow::Site::new(
+            "nap",
+            workflow::Kind::Sleep,
+            "again[]/nap",
+            ::core::file!(),
+            1,
+        ),
+    ];
+    type Mark = workflow::__private::Infallible;
+    type Returns = ();
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn body(__workflow_cx: &workflow::__private::Cx, orders: Vec<u32>) {
+            {
+                let mut __workflow_loop = workflow::__private::enter_loop(
+                        __workflow_cx,
+                        &const {
+                            workflow::Site::new(
+                                "orders",
+                                workflow::Kind::Loop,
+                                "orders",
+                                ::core::file!(),
+                                1,
+                            )
+                        },
+                    )
+                    .await;
+                'orders: for order in &orders {
+                    let __workflow_cx_1 = &__workflow_loop.keyed(&(order));
+                    if __workflow_loop.never() {
+                        continue 'orders;
+                    }
+                    sleep!(
+                        @ site __workflow_cx_1 & const { workflow::Site::new("nap",
+                        workflow::Kind::Sleep, "orders[]/nap", ::core::file!(), 1) };
+                        workflow::__private::millis(1000u64)
+                    );
+                }
+            }
+            {
+                let mut __workflow_loop = workflow::__private::enter_loop(
+                        __workflow_cx,
+                        &const {
+                            workflow::Site::new(
+                                "again",
+                                workflow::Kind::Loop,
+                                "again",
+                                ::core::file!(),
+                                1,
+                            )
+                        },
+                    )
+                    .await;
+                'again: loop {
+                    let __workflow_cx_2 = &__workflow_loop.iteration();
+                    if __workflow_loop.never() {
+                        continue 'again;
+                    }
+                    if more() {
+                        sleep!(
+                            @ site __workflow_cx_2 & const { workflow::Site::new("nap",
+                            workflow::Kind::Sleep, "again[]/nap", ::core::file!(), 1) };
+                            workflow::__private::millis(1000u64)
+                        );
+                    } else {
+                        break
+                    }
+                }
+            }
+        }
+        let __workflow_a0 = __workflow_args.input("orders")?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<
+                        <Self as workflow::Workflow>::Returns,
+                    >()
+                        .plain())
+                        .via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    body(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}

@@ -1,0 +1,67 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout() -> workflow::Call<checkout> {
+    workflow::__private::call(workflow::__private::Input::new())
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[];
+    type Mark = workflow::__private::Infallible;
+    type Returns = ();
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn body(__workflow_cx: &workflow::__private::Cx) {
+            sleep!(
+                @ unread::core::compile_error! {
+                "`sleep!` begins with its name, a plain word\nhelp: write `sleep!(window, \"15m\")`"
+                }
+            );
+        }
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<
+                        <Self as workflow::Workflow>::Returns,
+                    >()
+                        .plain())
+                        .via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    body(&__workflow_cx).await
+                }),
+            ),
+        )
+    }
+}

@@ -1,0 +1,105 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(order: u32) -> workflow::Call<checkout> {
+    workflow::__private::call(workflow::__private::Input::new().field("order", &order))
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new("other", workflow::Kind::Step, "other", ::core::file!(), 1),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn body(
+            __workflow_cx: &workflow::__private::Cx,
+            order: u32,
+        ) -> Result<u32, Failure> {
+            let n = {
+                #[allow(unused_imports)]
+                use workflow::__private::lookup::*;
+                let __workflow_body = || workflow::__private::fut(async {
+                    workflow::__private::Awaited(get(order))
+                        .go(
+                            __workflow_cx,
+                            &const {
+                                workflow::Site::new(
+                                    "other",
+                                    workflow::Kind::Step,
+                                    "other",
+                                    ::core::file!(),
+                                    1,
+                                )
+                            },
+                            workflow::__private::StepOptions::new().retries(2u32),
+                        )
+                        .await
+                });
+                let __workflow_step = workflow::__private::in_place(
+                    __workflow_cx,
+                    &const {
+                        workflow::Site::new(
+                            "other",
+                            workflow::Kind::Step,
+                            "other",
+                            ::core::file!(),
+                            1,
+                        )
+                    },
+                    workflow::__private::StepOptions::new().retries(2u32),
+                    &__workflow_body,
+                );
+                let __workflow_via = (&&&&&__workflow_step.tag()).via();
+                __workflow_step.run(__workflow_via).await
+            }?;
+            Ok(n)
+        }
+        let __workflow_a0 = __workflow_args.input("order")?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<
+                        <Self as workflow::Workflow>::Returns,
+                    >())
+                        .via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    body(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}

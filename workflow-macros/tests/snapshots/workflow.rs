@@ -1,0 +1,90 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(order: u32) -> workflow::Call<checkout> {
+    workflow::__private::call(workflow::__private::Input::new().field("order", &order))
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new(
+            "reserve",
+            workflow::Kind::Call,
+            "reserve",
+            ::core::file!(),
+            1,
+        ),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![workflow::__private::state_type:: < Stock > ("stock")]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn body(
+            __workflow_cx: &workflow::__private::Cx,
+            order: u32,
+            stock: Stock,
+        ) -> Result<u32, Failure> {
+            let held = workflow::__private::Durable::run(
+                    reserve(&stock, order),
+                    __workflow_cx,
+                    &const {
+                        workflow::Site::new(
+                            "reserve",
+                            workflow::Kind::Call,
+                            "reserve",
+                            ::core::file!(),
+                            1,
+                        )
+                    },
+                )
+                .await?;
+            Ok(held)
+        }
+        let __workflow_a0 = __workflow_args.input("order")?;
+        let __workflow_a1 = __workflow_args.state("stock")?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<
+                        <Self as workflow::Workflow>::Returns,
+                    >())
+                        .via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    body(&__workflow_cx, __workflow_a0, __workflow_a1).await
+                }),
+            ),
+        )
+    }
+}
