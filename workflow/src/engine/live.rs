@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
+
 use super::Inner;
 use super::hooks::{ErrorEvent, Retry};
 use crate::replay::{AttemptState, Body, Finished, Location, Record, RunId, RunKey};
@@ -27,6 +29,8 @@ pub(crate) struct Live {
     evicting: AtomicBool,
     /// The retries of the steps whose failures are not yet recorded.
     failing: Mutex<Vec<(Location, u32, u32)>>,
+    /// The task that drives it.
+    task: Mutex<Option<AbortHandle>>,
 }
 
 /// What a run is told from outside.
@@ -57,6 +61,24 @@ impl Live {
             loaded_seq: AtomicU64::new(0),
             evicting: AtomicBool::new(false),
             failing: Mutex::default(),
+            task: Mutex::default(),
+        }
+    }
+
+    /// It is driven by this task.
+    pub(crate) fn driven_by(&self, task: AbortHandle) {
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    /// Stops driving it where it stands, as a crash would.
+    pub(crate) fn abort(&self) {
+        let task = self
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task {
+            task.abort();
         }
     }
 

@@ -111,7 +111,14 @@ struct Alive(Arc<Inner>);
 
 impl Drop for Alive {
     fn drop(&mut self) {
+        self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
+        self.0.room.close();
+        // Dropped outside the lock: what a run holds may be anything.
+        let runs = std::mem::take(&mut *self.0.runs());
+        for live in runs.by_key.values() {
+            live.abort();
+        }
         self.0.boards.tell_all(&Told::ShutDown);
     }
 }

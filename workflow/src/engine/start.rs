@@ -54,6 +54,9 @@ impl Engine {
 
         // Whoever asks for an id that is being begun right now waits for the same beginning.
         let starting = loop {
+            if inner.is_closing() {
+                return Err(StartError::ShuttingDown);
+            }
             let joined = inner.runs().by_id.get(&id).copied();
             if let Some(run) = joined {
                 if let Some(handle) = self.join(&id, run, input_hash, announce).await? {
@@ -236,10 +239,14 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 impl Inner {
-    /// Puts a run among those in memory; false when it is there.
+    /// Puts a run among those in memory; false when it is there, or the engine is closing.
     pub(super) fn enter(&self, live: &Arc<Live>) -> bool {
         let mut runs = self.runs();
-        if runs.by_id.contains_key(&live.id) || runs.by_key.contains_key(&live.run) {
+        // Looked at under the lock: who closes sets this first and then takes the runs there are.
+        if self.is_closing()
+            || runs.by_id.contains_key(&live.id)
+            || runs.by_key.contains_key(&live.run)
+        {
             return false;
         }
         runs.by_id.insert(live.id.clone(), live.run);
@@ -308,8 +315,9 @@ impl Inner {
             self.payload_limit,
         );
         let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
+        let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let exit = match body {
                 Ok(body) => {
                     Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin)
@@ -324,6 +332,7 @@ impl Inner {
             inner.left_memory(&live, exit);
             drop(permit);
         });
+        driven.driven_by(task.abort_handle());
     }
 
     /// Brings a run back into memory, when there is room, if it is not there.

@@ -1,0 +1,12 @@
+//! The engine as its users see it: programs with the real macros, over a store that survives it, in paused time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_long_first_doc_paragraph,
+    reason = "tests"
+)]
+
+mod branches;
+mod parking;
+mod recovery;
+mod sleep;
+mod steps;
