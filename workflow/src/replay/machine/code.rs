@@ -69,7 +69,7 @@ impl Replay {
         if self.tree.is_stale(ticket.node, ticket.stamp) {
             return Poll::Pending;
         }
-        let held = !self.is_open() || self.draining || self.choices > 0;
+        let (open, draining) = (self.is_open(), self.draining);
         let node = self.tree.get_mut(ticket.node);
         let Some(Pending {
             op: Doing::Step(step),
@@ -79,9 +79,11 @@ impl Replay {
         else {
             return Poll::Pending;
         };
-        if step.ended || step.alive {
+        if step.ended || (step.alive && !step.announcing) {
             return Poll::Pending;
         }
+        // One that was announced is as good as running: if it did not begin now, it never would.
+        let held = !open || (draining && !step.announcing) || self.choices > 0;
         remember(parked, waker);
         if step.unsaved || step.wake_at.is_some() {
             return Poll::Pending;
@@ -94,12 +96,17 @@ impl Replay {
         let number = step.failed + 1;
         if step.announced && !step.started {
             step.unsaved = true;
+            step.announcing = true;
+            step.alive = true;
+            self.alive += 1;
             self.announce(ticket.node, number);
             return Poll::Pending;
         }
         step.started = false;
-        step.alive = true;
-        self.alive += 1;
+        if !std::mem::take(&mut step.announcing) {
+            step.alive = true;
+            self.alive += 1;
+        }
         Poll::Ready(Attempt {
             number,
             last: step.last.clone(),

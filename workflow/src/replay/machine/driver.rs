@@ -230,6 +230,9 @@ impl Replay {
         }
         if self.choices == 0 {
             self.wake_held();
+        } else if self.is_held() {
+            // A choice was made while the batch was written. The steps that are held wait for that one, too.
+            self.forced = true;
         }
     }
 
@@ -334,6 +337,13 @@ impl Replay {
     }
 
     // ===== helpers =====
+
+    /// True when a step waits for choices to be durable.
+    fn is_held(&self) -> bool {
+        self.held
+            .iter()
+            .any(|&(node, stamp)| !self.tree.is_stale(node, stamp))
+    }
 
     pub(super) fn wake_held(&mut self) {
         for (node, stamp) in std::mem::take(&mut self.held) {

@@ -271,7 +271,7 @@ pub struct Replay {
     branching: u32,
     /// Operations issued whose outcome has not been fetched.
     pending: usize,
-    /// Bodies running.
+    /// Bodies running, or announced.
     alive: usize,
     deadlines: BTreeSet<(Timestamp, u32)>,
     /// Operations that go live when the gate opens, in the order in which they were issued.
@@ -358,7 +358,7 @@ impl Replay {
         self.pending
     }
 
-    /// How many step bodies are running.
+    /// How many step bodies are running, or are announced and about to.
     pub fn alive(&self) -> usize {
         self.alive
     }

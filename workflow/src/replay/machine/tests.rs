@@ -426,3 +426,51 @@ fn a_history_that_no_run_wrote_is_refused() {
         HistoryError::Disordered { after: 3, found: 2 }
     ));
 }
+
+// Z3. Nothing else asks for a commit here, so the step waited for ever.
+#[test]
+fn a_step_that_is_held_by_a_choice_made_during_a_commit_still_begins() {
+    static M: Site = Site::new("m", Kind::Now, "m", "src/x.rs", 7);
+    let mut replay = live();
+    let names = ["x", "y"];
+    let Entered::Open { scope, .. } = replay.enter(Scope::ROOT, &J, Container::Join(&names)) else {
+        panic!()
+    };
+    let [x, y] = names.map(|name| replay.member(scope, Member::Branch(name)));
+    let first = pending(replay.issue(x, &N, Op::Now { now: at(1) }));
+    assert!(replay.poll_handout());
+    assert!(got(&mut replay, &first).is_some());
+    let step = pending(replay.issue(x, &A, STEP));
+    assert!(replay.may_run(&step, Waker::noop()).is_pending());
+    assert!(replay.poll_append(at(2)).is_some());
+    // While the first choice is written, the other branch makes one.
+    let second = pending(replay.issue(y, &M, Op::Now { now: at(3) }));
+    assert!(replay.poll_handout());
+    assert!(got(&mut replay, &second).is_some());
+    replay.handle_appended();
+    // Nothing wakes the step now, so it is not polled, and cannot ask again.
+    assert_eq!(append(&mut replay).len(), 1);
+    assert!(replay.may_run(&step, Waker::noop()).is_ready());
+}
+
+// U18
+#[test]
+fn an_announced_attempt_still_begins_when_the_run_is_to_leave_memory() {
+    let announced = Op::Step {
+        ephemeral: false,
+        announced: true,
+    };
+    let mut replay = live();
+    let ticket = pending(replay.issue(Scope::ROOT, &A, announced));
+    assert!(replay.may_run(&ticket, Waker::noop()).is_pending());
+    replay.handle_drain();
+    append(&mut replay);
+    assert_eq!(
+        replay.poll_suspend(),
+        None,
+        "left now, it would be interrupted"
+    );
+    run(&mut replay, &ticket, "1");
+    append(&mut replay);
+    assert!(replay.poll_suspend().is_some());
+}

@@ -180,8 +180,10 @@ pub(super) enum Doing {
 pub(super) struct Stepping {
     pub(super) ephemeral: bool,
     pub(super) announced: bool,
-    /// Its body is running.
+    /// Its body is running, or is announced.
     pub(super) alive: bool,
+    /// Its body is announced, and has not begun.
+    pub(super) announcing: bool,
     /// The record of its last attempt is not durable yet.
     pub(super) unsaved: bool,
     /// It may begin only when this deadline has been taken off.

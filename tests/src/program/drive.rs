@@ -1,0 +1,503 @@
+//! One drive of a run: the documented loop over the real machine and store, cut anywhere.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use workflow::context::{Args, Host, Run, States};
+use workflow::replay::{
+    Batch, Begun, Body, CodeId, Finished, Location, Payload, Phase, Record, Replay, RunId, RunKey,
+    RunState, Timestamp,
+};
+use workflow::store::{Append, Appended, BoxFuture, NewRun, RunPatch, RunRow, Store};
+use workflow::{Json, MemoryStore, Workflow};
+
+use super::random::Random;
+use super::walk::{Interpreted, Interpreter};
+use super::world::{Law, World};
+
+/// The code that drives.
+pub(super) const CODE: CodeId = CodeId(1);
+
+/// When a drive is cut off.
+#[derive(Debug, Clone)]
+pub enum Cut {
+    /// Never.
+    Never,
+    /// At the so-manieth instant, from 0.
+    At(u64),
+    /// At each instant, so many times in a thousand; and so many times in a thousand the run is drained instead.
+    Often(u64, u64),
+}
+
+/// How a drive ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The process was killed.
+    Crashed,
+    /// The run left memory until then.
+    Suspended(Option<Timestamp>),
+    /// The code does not fit the history.
+    Diverged(String),
+    /// The run's end is durable.
+    Done(String),
+}
+
+/// A run in memory.
+pub struct Drive<'d> {
+    world: &'d Arc<World>,
+    store: &'d MemoryStore,
+    random: &'d mut Random,
+    key: RunKey,
+    run: Arc<Run>,
+    body: Option<workflow::__private::Body>,
+    flag: Arc<Flag>,
+    create: Option<NewRun>,
+    number: u64,
+    writing: Option<(Append, bool)>,
+    answer: Option<String>,
+    draining: bool,
+    cut: Cut,
+    /// How many instants there were at which it could have been cut.
+    pub instants: u64,
+}
+
+impl std::fmt::Debug for Drive<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A drive that is over before its time.
+struct Over(End);
+
+impl<'d> Drive<'d> {
+    /// A drive of the run `key` by this program, from what the store has of it.
+    pub fn new(
+        interpreter: &'d Interpreter,
+        store: &'d MemoryStore,
+        key: RunKey,
+        random: &'d mut Random,
+        cut: Cut,
+    ) -> Self {
+        let world = &interpreter.world;
+        let loaded = now(store.load(key)).expect("a store in memory reads");
+        let mut number = 0;
+        let (replay, create) = match loaded {
+            Some(loaded) => {
+                // A claim lasts as long as the store is open.
+                if loaded.row.last_append.0 == store.identity().boot {
+                    number = loaded.row.last_append.1;
+                }
+                world.begin_drive(&loaded.history);
+                let row = (loaded.row.state, loaded.row.wake_at);
+                let replay = Replay::load(loaded.history, CODE, row).expect("our own history");
+                (replay, None)
+            }
+            None => {
+                world.begin_drive(&[]);
+                (Replay::begin(begun(), CODE), Some(new_run()))
+            }
+        };
+        let (run, body) = code(interpreter, replay);
+        Self {
+            world,
+            store,
+            random,
+            key,
+            run,
+            body: Some(body),
+            flag: Arc::new(Flag(AtomicBool::new(true))),
+            create,
+            number,
+            writing: None,
+            answer: None,
+            draining: false,
+            cut,
+            instants: 0,
+        }
+    }
+
+    /// Drives until the run ends, leaves memory, or is cut off.
+    pub fn drive(&mut self) -> End {
+        let end = loop {
+            if let Err(Over(end)) = self.round() {
+                break end;
+            }
+            if self.world.verdict().is_err() {
+                break End::Crashed;
+            }
+            if self.instants > 50_000 {
+                self.world.broke(Law::Stuck, "50,000 instants, and no end");
+                break End::Crashed;
+            }
+        };
+        self.body = None;
+        self.world.end_drive();
+        end
+    }
+
+    fn round(&mut self) -> Result<(), Over> {
+        if self.flag.0.swap(false, Ordering::AcqRel) && self.body.is_some() {
+            self.instant()?;
+            self.poll_code();
+            return Ok(());
+        }
+        let mut replay = self.run.replay();
+        if replay.poll_handout() {
+            drop(replay);
+            self.world.pass();
+            if !self.flag.0.load(Ordering::Acquire) {
+                self.world.broke(Law::Stuck, "a hand-out wakes nobody");
+            }
+            return Ok(());
+        }
+        if replay.handle_quiet() {
+            drop(replay);
+            self.world.pass();
+            self.world.went_live();
+            return Ok(());
+        }
+        if let Some(divergence) = replay.divergence() {
+            return Err(Over(End::Diverged(divergence.to_string())));
+        }
+        drop(replay);
+        self.close_batch();
+        if self.writing.is_none() {
+            self.rest()?;
+        }
+        self.instant()?;
+        self.act()
+    }
+
+    /// An instant at which the process may be killed.
+    fn instant(&mut self) -> Result<(), Over> {
+        let instant = self.instants;
+        self.instants += 1;
+        let killed = match self.cut {
+            Cut::Never => false,
+            Cut::At(at) => at == instant,
+            Cut::Often(kills, drains) => {
+                let live = self.run.replay().phase() == Phase::Live;
+                if live && !self.draining && self.random.below(1_000) < drains {
+                    self.world.trace(|| "drain".into());
+                    self.draining = true;
+                    self.run.replay().handle_drain();
+                }
+                self.random.below(1_000) < kills
+            }
+        };
+        if killed {
+            self.world.violence("killed");
+            return Err(Over(End::Crashed));
+        }
+        Ok(())
+    }
+
+    fn poll_code(&mut self) {
+        let Some(body) = &mut self.body else { return };
+        let waker = Waker::from(Arc::clone(&self.flag));
+        let Poll::Ready(ended) = Pin::new(body).poll(&mut Context::from_waker(&waker)) else {
+            return;
+        };
+        self.body = None;
+        match ended {
+            Ok(finished) => {
+                self.answer = Some(shown(&finished));
+                let was_live = self.run.replay().phase() == Phase::Live;
+                let fits = self.run.replay().finish(finished);
+                if fits && !was_live {
+                    self.world.went_live();
+                }
+            }
+            Err(park) => self
+                .world
+                .broke(Law::Stuck, format!("parked: {}", park.detail)),
+        }
+    }
+
+    fn close_batch(&mut self) {
+        if self.writing.is_some() {
+            return;
+        }
+        let now = self.world.now();
+        let Some(batch) = self.run.replay().poll_append(now) else {
+            return;
+        };
+        self.world.closed(&batch.records);
+        self.writing = Some((self.append(batch, now), false));
+    }
+
+    fn append(&mut self, batch: Batch, at: Timestamp) -> Append {
+        self.number += 1;
+        Append {
+            run: self.key,
+            epoch: self.store.identity().boot,
+            number: self.number,
+            expected_seq: batch.expected_seq,
+            create: self.create.take(),
+            records: batch.records,
+            deletes: batch.deletes,
+            patch: RunPatch {
+                state: batch.state,
+                wake_at: batch.wake_at,
+                at,
+                code: batch.code,
+                ..RunPatch::default()
+            },
+        }
+    }
+
+    /// Nothing is being written: may the run leave memory?
+    fn rest(&mut self) -> Result<(), Over> {
+        let suspend = self.run.replay().poll_suspend();
+        if let Some(suspend) = suspend {
+            if !self.draining {
+                self.judge_row(suspend.wake_at);
+            }
+            if self.draining || self.random.percent(30) {
+                self.world.trace(|| "leaves memory".into());
+                return Err(Over(End::Suspended(suspend.wake_at)));
+            }
+        }
+        self.close_batch();
+        Ok(())
+    }
+
+    /// The row's wake time is that of the waits which the history holds.
+    fn judge_row(&self, wake_at: Option<Timestamp>) {
+        let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
+        let loaded = loaded.expect("a run that rests is stored");
+        let pending = super::life::next_wake(&loaded.history);
+        let RunRow {
+            state,
+            wake_at: row,
+            ..
+        } = loaded.row;
+        if row != wake_at || pending != wake_at || state != RunState::Waiting {
+            let what = format!(
+                "rests until {wake_at:?}, its row says {state} until {row:?}, its history {pending:?}"
+            );
+            self.world.broke(Law::Wake, what);
+        }
+    }
+
+    /// Something happens outside.
+    fn act(&mut self) -> Result<(), Over> {
+        let working = self.world.working();
+        let deadline = if self.draining {
+            None
+        } else {
+            self.run.replay().next_deadline()
+        };
+        let timer = self.world.next_timer();
+        let due = [deadline, timer].into_iter().flatten().min();
+        let writes = u64::from(self.writing.is_some()) * 2;
+        let grace = u64::from(self.draining && self.writing.is_none());
+        // A clock that is slow lets bodies end first.
+        let ticks = u64::from(due.is_some());
+        let choices = working as u64 + writes + ticks + grace;
+        if choices == 0 {
+            if !self.flag.0.load(Ordering::Acquire) && !self.run.replay().wants_append() {
+                self.world.broke(Law::Stuck, "nothing can happen any more");
+            }
+            return Ok(());
+        }
+        let choice = self.random.below(choices);
+        if choice < working as u64 {
+            self.world
+                .complete(usize::try_from(choice).unwrap_or_default());
+        } else if choice < working as u64 + writes {
+            self.write()?;
+        } else if choice < working as u64 + writes + ticks {
+            let late = *self.random.pick(&[0, 0, 0, 1, 7]);
+            let due = due.unwrap_or_default().after(Duration::from_millis(late));
+            self.world.set_now(due);
+            self.world.trace(|| format!("it is {due}"));
+            self.world.fire_timers();
+            if deadline.is_some() {
+                self.run.replay().handle_due(self.world.now());
+            }
+        } else {
+            self.world.violence("grace is over");
+            self.body = None;
+            self.run.replay().handle_dropped();
+        }
+        Ok(())
+    }
+
+    /// The batch lands, or the store fails: before it is written, or after.
+    fn write(&mut self) -> Result<(), Over> {
+        let Some((append, landed)) = &mut self.writing else {
+            return Ok(());
+        };
+        if self.random.percent(5) {
+            self.world.trace(|| "the store fails before writing".into());
+            return Ok(());
+        }
+        let answer = now(self.store.append(append.clone()));
+        let expected = if *landed {
+            Appended::AlreadyApplied
+        } else {
+            Appended::Applied
+        };
+        if !matches!(&answer, Ok(answer) if *answer == expected) {
+            self.world
+                .broke(Law::Store, format!("{answer:?} to {append:?}"));
+        }
+        if !std::mem::replace(landed, true) {
+            self.world.landed(&append.records, &append.deletes);
+        }
+        self.instant()?;
+        if self.random.percent(5) {
+            self.world.trace(|| "the store fails after writing".into());
+            return Ok(());
+        }
+        self.writing = None;
+        let mut replay = self.run.replay();
+        replay.handle_appended();
+        if replay.phase() == Phase::Done {
+            let answer = self.answer.take().unwrap_or_default();
+            return Err(Over(End::Done(answer)));
+        }
+        Ok(())
+    }
+}
+
+/// What replaying a history comes to, with nothing live: the report of the divergence, or what would be written first.
+pub(super) fn preflight(
+    interpreter: &Interpreter,
+    history: Vec<Record>,
+    row: (RunState, Option<Timestamp>),
+) -> Result<Vec<Record>, String> {
+    let world = &interpreter.world;
+    world.begin_drive(&history);
+    let replay = Replay::load(history, CODE, row).expect("our own history");
+    let (run, mut body) = code(interpreter, replay);
+    let flag = Arc::new(Flag(AtomicBool::new(true)));
+    let waker = Waker::from(Arc::clone(&flag));
+    loop {
+        if flag.0.swap(false, Ordering::AcqRel)
+            && let Poll::Ready(ended) = Pin::new(&mut body).poll(&mut Context::from_waker(&waker))
+        {
+            let finished = ended.map_err(|park| park.detail)?;
+            if !run.replay().finish(finished) {
+                break;
+            }
+            world.went_live();
+            let batch = run.replay().poll_append(Timestamp::from_millis(0));
+            return Ok(batch.map(|batch| batch.records).unwrap_or_default());
+        }
+        if flag.0.load(Ordering::Acquire) {
+            continue;
+        }
+        let mut replay = run.replay();
+        if replay.poll_handout() {
+            drop(replay);
+            world.pass();
+            continue;
+        }
+        if replay.handle_quiet() {
+            // Not polled any more, so nothing begins.
+            let batch = replay.poll_append(Timestamp::from_millis(0));
+            drop(replay);
+            world.went_live();
+            return Ok(batch.map(|batch| batch.records).unwrap_or_default());
+        }
+        break;
+    }
+    let replay = run.replay();
+    Err(replay.divergence().map_or_else(
+        || "neither live nor diverged".to_owned(),
+        ToString::to_string,
+    ))
+}
+
+fn code(interpreter: &Interpreter, replay: Replay) -> (Arc<Run>, workflow::__private::Body) {
+    let host = Arc::new(Outside(Arc::clone(&interpreter.world)));
+    let run = Run::new(new_run().id, replay, host, Arc::new(Json), 1 << 20);
+    let mut states = States::default();
+    states.insert(interpreter.clone());
+    let args = Args::new(Arc::clone(&run), &begun().input, Arc::new(states)).expect("an input");
+    let body = Interpreted::run(args).expect("a state and no input");
+    (run, body)
+}
+
+fn begun() -> Begun {
+    Begun {
+        workflow: Interpreted::NAME.into(),
+        input: Payload::json("{}"),
+        input_hash: 0,
+        seed: 0x5eed,
+        generation: 0,
+        parent: None::<(RunId, Location)>,
+        forked_from: None,
+    }
+}
+
+fn new_run() -> NewRun {
+    NewRun {
+        id: RunId::new("run").expect("a valid id"),
+        workflow: Interpreted::NAME.into(),
+        parent: None,
+        detached: false,
+    }
+}
+
+pub(super) fn shown(finished: &Finished) -> String {
+    match finished {
+        Finished::Completed(payload) => String::from_utf8_lossy(&payload.bytes).into_owned(),
+        Finished::Failed(failure) => failure.to_string(),
+        Finished::Cancelled => "cancelled".into(),
+    }
+}
+
+/// The answer of a future that never waits.
+pub(super) fn now<T>(mut future: BoxFuture<'_, T>) -> T {
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => unreachable!("a store in memory answers at the first poll"),
+    }
+}
+
+/// True for a record that ends the run.
+pub(super) fn is_end(record: &Record) -> bool {
+    matches!(record.body, Body::Finished(_))
+}
+
+#[derive(Debug)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The world, as the floor below sees it.
+struct Outside(Arc<World>);
+
+impl Host for Outside {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(super::world::Timer::new(Arc::clone(&self.0), duration))
+    }
+
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        job();
+    }
+
+    fn random_unit(&self) -> f64 {
+        0.5
+    }
+}

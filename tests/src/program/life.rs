@@ -1,0 +1,305 @@
+//! One run, from its beginning to its end, through as many crashes as its plan says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow::MemoryStore;
+use workflow::replay::{
+    AttemptState, Body, Location, Opened, Record, RunKey, Segment, Timestamp, Waiting,
+};
+use workflow::store::Store;
+
+use super::ast::Program;
+use super::drive::{self, Cut, Drive, End, now};
+use super::random::Random;
+use super::walk::Interpreter;
+use super::world::{Broken, Law, World};
+
+/// How often a run is cut off.
+#[derive(Debug, Clone, Copy)]
+pub enum Plan {
+    /// Never.
+    Whole,
+    /// Once, at the so-manieth instant of the first drive.
+    Once(u64),
+    /// Twice: at the so-manieth instant of the first drive, and of the second.
+    Twice(u64, u64),
+    /// Again and again, at random.
+    Often,
+}
+
+/// How a run went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it gave.
+    pub answer: String,
+    /// At how many instants its first drive could have been cut off.
+    pub instants: u64,
+    /// How many times it was driven.
+    pub drives: u32,
+    /// How many times it was killed.
+    pub killed: u32,
+}
+
+/// One run.
+#[derive(Debug)]
+pub struct Life {
+    /// The program, and the world it runs in.
+    pub interpreter: Interpreter,
+    /// What survives.
+    pub store: MemoryStore,
+    /// The run.
+    pub key: RunKey,
+    random: Random,
+}
+
+impl Life {
+    /// A run of this program that has not begun. `fresh`: each entry of a body gives another value.
+    pub fn new(program: &Program, seed: u64, fresh: bool) -> Self {
+        let store = MemoryStore::new();
+        let key = store.allocate();
+        Self {
+            interpreter: Interpreter {
+                program: program.clone(),
+                world: Arc::new(World::new(program, seed, fresh)),
+            },
+            store,
+            key,
+            random: Random::new(seed),
+        }
+    }
+
+    /// The world it runs in.
+    pub fn world(&self) -> &Arc<World> {
+        &self.interpreter.world
+    }
+
+    /// Lives it to its end.
+    ///
+    /// # Errors
+    /// The law that was broken first.
+    pub fn live(&mut self, plan: Plan) -> Result<Verdict, Broken> {
+        let mut verdict = Verdict {
+            answer: String::new(),
+            instants: 0,
+            drives: 0,
+            killed: 0,
+        };
+        loop {
+            let cut = match (plan, verdict.drives) {
+                (Plan::Once(at) | Plan::Twice(at, _), 0) | (Plan::Twice(_, at), 1) => Cut::At(at),
+                (Plan::Often, ..12) => {
+                    let kills = *self.random.pick(&[0, 5, 20, 60, 150]);
+                    Cut::Often(kills, *self.random.pick(&[0, 0, 20, 60]))
+                }
+                _ => Cut::Never,
+            };
+            let (end, instants) = self.drive(cut);
+            self.world().verdict()?;
+            if verdict.drives == 0 {
+                verdict.instants = instants;
+            }
+            verdict.drives += 1;
+            match end {
+                End::Done(answer) => {
+                    verdict.answer = answer;
+                    break;
+                }
+                End::Crashed => {
+                    verdict.killed += 1;
+                    self.crash();
+                    // Killed before it could know that it had ended.
+                    if let Some(Body::Finished(finished)) =
+                        self.history().last().map(|end| &end.body)
+                    {
+                        verdict.answer = drive::shown(finished);
+                        break;
+                    }
+                }
+                End::Suspended(Some(wake_at)) => self.world().set_now(wake_at),
+                End::Suspended(None) => {}
+                End::Diverged(report) => self.world().broke(Law::Diverged, report),
+            }
+            if verdict.drives > 1_000 {
+                self.world().broke(Law::Stuck, "1,000 drives, and no end");
+            }
+            self.judge_store();
+            self.world().verdict()?;
+        }
+        self.world().finished();
+        self.judge_store();
+        self.audit(&verdict.answer);
+        self.world().verdict()?;
+        Ok(verdict)
+    }
+
+    /// Drives it once, until it ends, rests, or is cut off.
+    pub fn drive(&mut self, cut: Cut) -> (End, u64) {
+        let mut drive = Drive::new(
+            &self.interpreter,
+            &self.store,
+            self.key,
+            &mut self.random,
+            cut,
+        );
+        let end = drive.drive();
+        let instants = drive.instants;
+        drop(drive);
+        (end, instants)
+    }
+
+    /// The process is gone; some time passes.
+    pub fn crash(&mut self) {
+        self.store = self.store.crash();
+        let pause = *self.random.pick(&[0, 1, 40, 5_000]);
+        let then = self.world().now().after(Duration::from_millis(pause));
+        self.world().set_now(then);
+    }
+
+    /// What is stored of it.
+    pub fn history(&self) -> Vec<Record> {
+        let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
+        loaded.map(|loaded| loaded.history).unwrap_or_default()
+    }
+
+    /// Replays the whole history, as a crash-free run with the same outcomes: the same answer, and nothing else to
+    /// write. What would be written.
+    fn audit(&self, answer: &str) {
+        let history: Vec<_> = self.history();
+        match replayed(&self.interpreter.program, &history) {
+            Ok(written) => {
+                let again = written.last().map(|record| match &record.body {
+                    Body::Finished(finished) => drive::shown(finished),
+                    other => format!("{other:?}"),
+                });
+                if again.as_deref() != Some(answer) || written.len() != 1 {
+                    let what = format!("{answer} first, {again:?} on replay; written: {written:?}");
+                    self.world().broke(Law::Answer, what);
+                }
+            }
+            Err(broken) => self
+                .world()
+                .broke(broken.law, format!("at the end: {}", broken.what)),
+        }
+    }
+
+    fn judge_store(&self) {
+        let history = self.history();
+        if let Err(what) = judge_history(&history) {
+            self.world().broke(Law::Store, what);
+        }
+        let Some(row) = now(self.store.row(self.key)).expect("a store in memory reads") else {
+            return;
+        };
+        let due = now(self.store.due(None, Timestamp::MAX, 10)).expect("a store in memory reads");
+        let wakes: Vec<_> = row.wake_at.map(|at| (at, row.key)).into_iter().collect();
+        if due != wakes || row.state.is_final() && row.wake_at.is_some() {
+            self.world()
+                .broke(Law::Wake, format!("due {due:?}, the row {row:?}"));
+        }
+    }
+}
+
+/// What a replay of a finished run's history would write.
+///
+/// # Errors
+/// When it breaks a law.
+pub(super) fn replayed(program: &Program, history: &[Record]) -> Result<Vec<Record>, Broken> {
+    let world = Arc::new(World::new(program, 0, false));
+    let kept: Vec<_> = history
+        .iter()
+        .filter(|record| !drive::is_end(record))
+        .cloned()
+        .collect();
+    world.violence("an audit");
+    world.landed(&kept, &[]);
+    world.set_now(kept.last().map(|record| record.at).unwrap_or_default());
+    let interpreter = Interpreter {
+        program: program.clone(),
+        world: Arc::clone(&world),
+    };
+    let row = (workflow::RunState::Running, None);
+    let written = drive::preflight(&interpreter, kept, row);
+    world.end_drive();
+    world.verdict()?;
+    written.map_err(|what| Broken {
+        law: Law::Diverged,
+        what,
+    })
+}
+
+/// When a run that only waits has to be woken, by its history alone.
+pub(super) fn next_wake(history: &[Record]) -> Option<Timestamp> {
+    let mut waits: BTreeMap<&Location, Timestamp> = BTreeMap::new();
+    for record in history {
+        let at = &record.location;
+        match &record.body {
+            Body::Waiting(Waiting::Sleep { until }) => {
+                waits.insert(at, *until);
+            }
+            Body::Attempt {
+                state: AttemptState::Failed { wake_at, .. },
+                ..
+            } => {
+                waits.insert(at, *wake_at);
+            }
+            Body::Ended(_) => {
+                waits.remove(at);
+            }
+            Body::Decided { branch } => {
+                let winner = at.branch(branch);
+                // What is pending in it when it has won is gone with it.
+                waits.retain(|wait, _| !wait.is_under(at) || wait.is_under(&winner));
+            }
+            _ => {}
+        }
+    }
+    waits.into_values().min()
+}
+
+/// The rules of a history that stand in it alone.
+fn judge_history(history: &[Record]) -> Result<(), String> {
+    let mut opened: BTreeMap<&Location, &Opened> = BTreeMap::new();
+    let mut last = 0;
+    for (index, record) in history.iter().enumerate() {
+        if record.seq <= last {
+            return Err(format!("record {} follows {last}", record.seq));
+        }
+        last = record.seq;
+        if (index == 0) != matches!(record.body, Body::Begun(_)) {
+            return Err("it begins otherwise than with how the run began".into());
+        }
+        if let Body::Opened(what) = &record.body
+            && opened.insert(&record.location, what).is_some()
+        {
+            return Err(format!("`{}` is opened twice", record.location));
+        }
+        let mut scope = Location::root();
+        for segment in record.location.segments() {
+            if matches!(segment, Segment::Branch(_)) && !opened.contains_key(&scope) {
+                return Err(format!(
+                    "`{}` is recorded, and `{scope}` not opened",
+                    record.location
+                ));
+            }
+            scope = scope.child(segment);
+        }
+    }
+    for record in history {
+        let Body::Decided { branch } = &record.body else {
+            continue;
+        };
+        let (race, winner) = (&record.location, record.location.branch(branch));
+        let under = history.iter().map(|record| &record.location);
+        let stray = under
+            .filter(|at| at.is_under(race) && *at != race)
+            .find(|at| !at.is_under(&winner));
+        if let Some(at) = stray {
+            return Err(format!(
+                "`{branch}` won `{race}`, and `{at}` is still recorded"
+            ));
+        }
+    }
+    Ok(())
+}

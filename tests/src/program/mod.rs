@@ -1,0 +1,28 @@
+//! Random programs, run by the real futures over the real machine, under crashes at any instant.
+//!
+//! A [`Program`] is a small syntax tree. [`walk`] is what `#[workflow]` would have made of it. A [`World`] is all that
+//! outlives a crash, and it watches: every operation, hand-out, body and batch passes by it, and the laws of replay
+//! are checked there. A [`Life`] is one run from its beginning to its end, through as many crashes as its plan says.
+
+mod ast;
+
+mod drive;
+
+mod generate;
+mod life;
+mod random;
+mod shrink;
+mod sites;
+mod walk;
+mod world;
+
+pub use ast::{Branch, How, Node, Program};
+
+pub use drive::{Cut, Drive, End};
+
+pub use generate::{Features, generate};
+pub use life::{Life, Plan, Verdict};
+pub use random::Random;
+pub use shrink::{cases, check, seed};
+pub use walk::{Interpreted, Interpreter};
+pub use world::{Broken, Law, World};
