@@ -192,14 +192,6 @@ impl World {
         state.now = state.now.max(now);
     }
 
-    pub(super) fn set_clock(&self, clock: Option<TokioClock>) {
-        let mut state = self.state();
-        if let Some(before) = state.clock.take() {
-            state.now = before.now();
-        }
-        state.clock = clock;
-    }
-
     // ===== a drive =====
 
     pub(super) fn begin_drive(&self, history: &[Record]) {
@@ -281,15 +273,6 @@ impl World {
     /// How often the body at this location was entered.
     pub fn entered(&self, at: &Location) -> u32 {
         self.state().started.get(at).map_or(0, |(_, times)| *times)
-    }
-
-    /// Forgets what only code that was not edited has to keep to.
-    pub(super) fn code_changes(&self) {
-        let mut state = self.state();
-        state.fickle = true;
-        state.args.clear();
-        state.handed.clear();
-        state.started.clear();
     }
 
     // ===== told by the code =====
@@ -463,23 +446,6 @@ impl World {
             state.broken(Law::Abandoned, what);
         }
     }
-
-    /// After an edit: no effect of this drive lies before what `history` records.
-    pub(super) fn judge_past(&self, history: &[Record]) {
-        let mut state = self.state();
-        let recorded: Vec<_> = history
-            .iter()
-            .filter(|record| !record.body.is_fact())
-            .map(|record| record.location.clone())
-            .filter(|at| !state.is_lost(at))
-            .collect();
-        for effect in state.drive.effects.clone() {
-            if let Some(at) = recorded.iter().find(|at| state.is_before(&effect, at)) {
-                let what = format!("the body of `{effect}` began, and `{at}` after it is recorded");
-                state.broken(Law::Past, what);
-            }
-        }
-    }
 }
 
 impl State {
@@ -519,26 +485,6 @@ impl State {
     fn is_beside(&self, one: &Location, other: &Location) -> bool {
         self.parting(one, other)
             .is_some_and(|(beside, _, _)| beside)
-    }
-
-    /// Whether the code comes to `one` before it comes to `other`, whatever the schedule.
-    fn is_before(&self, one: &Location, other: &Location) -> bool {
-        let Some((false, one, other)) = self.parting(one, other) else {
-            return false;
-        };
-        let first = |scope: &Location| {
-            let under = self
-                .drive
-                .issued
-                .iter()
-                .filter(|(at, _)| at.is_under(scope));
-            under.map(|(_, (number, _, _))| *number).min()
-        };
-        match (first(&one), first(&other)) {
-            (Some(one), Some(other)) => one < other,
-            // The one was reached, the other was not, so it still lies ahead.
-            (one, _) => one.is_some(),
-        }
     }
 
     fn judge_consumed(&mut self, when: &str) {
