@@ -129,7 +129,6 @@ async fn a_failed_branch_fails_the_join_once_the_others_have_ended() {
     assert_eq!(world.clock().now().since(start).as_millis(), 100);
 }
 
-// UA-01
 #[tokio::test(start_paused = true)]
 async fn a_join_cut_off_between_its_branches_repeats_only_the_unfinished() {
     let (world, calls) = (World::new(), Counter::default());

@@ -6,6 +6,7 @@
 )]
 
 mod branches;
+mod handle;
 mod parking;
 mod recovery;
 mod sleep;

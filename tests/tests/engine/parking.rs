@@ -75,7 +75,7 @@ fn parked<T: std::fmt::Debug>(result: Result<T, Error>) -> (ParkReason, String) 
     }
 }
 
-// UA-03 UA-45 UA-46 UA-47 RVT-FIX-33
+// UA-03 UA-46 UA-47 RVT-FIX-33
 #[tokio::test(start_paused = true)]
 async fn a_divergence_parks_the_run_until_code_that_fits_is_deployed() {
     let (world, calls) = (World::new(), Counter::default());
@@ -154,11 +154,14 @@ async fn a_panic_of_the_workflow_and_a_foreign_future_park_the_run_once_per_code
     );
     drop(engine);
     // The same code does not try again.
+    pass(10).await;
     let world = world.crash();
     let same = with_old(&world, 1, &calls).await;
     pass(10).await;
     assert_eq!(same.in_memory(), 0);
-    assert_eq!(same.status("a").await.unwrap().state, RunState::Parked);
+    let status = same.status("a").await.unwrap();
+    assert_eq!(status.state, RunState::Parked);
+    assert_eq!(status.updated_at.as_millis(), 1_000_000);
 }
 
 // RVT-FIX-72 UA-40
@@ -229,4 +232,25 @@ async fn after_shutdown_nothing_runs_and_the_file_opens_again() {
         ));
     }
     assert!(calls.count() <= 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_cannot_be_stored_is_told_so_and_can_be_made_again() {
+    let (world, calls) = (World::new(), Counter::default());
+    let store = FaultStore::over(&world.store, [Fault::Before; 26]);
+    let engine = world
+        .engine()
+        .shared_store(Arc::new(store))
+        .state(calls.clone());
+    let engine = engine.workflow(old).build().await.unwrap();
+    let error = tokio::time::timeout(Duration::from_mins(10), engine.start("a", old(5)))
+        .await
+        .unwrap();
+    assert!(matches!(error, Err(StartError::Store(_))), "{error:?}");
+    let error = tokio::time::timeout(Duration::from_mins(10), engine.run("a", old(5)))
+        .await
+        .unwrap();
+    assert!(error.unwrap_err().is_retryable());
+    // `run` began the first step while its beginning was being stored, in vain; it is begun again.
+    assert_eq!(engine.run("a", old(5)).await.unwrap(), 7);
 }

@@ -107,7 +107,6 @@ async fn a_workflow_that_gives_nothing_is_told_from_one_that_has_not_ended() {
     assert_eq!(unit.try_result().await.unwrap(), Some(()));
 }
 
-// UA-35
 #[tokio::test(start_paused = true)]
 async fn a_stale_owner_writes_nothing_and_does_not_fail_the_run() {
     let (world, calls) = (World::new(), Counter::default());

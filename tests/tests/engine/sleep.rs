@@ -170,14 +170,14 @@ async fn a_recorded_deadline_holds_whatever_the_code_says_now() {
     assert_eq!(world.clock().now().since(start), Duration::from_secs(20));
 }
 
-// RVT-SLEEP-10 RVT-FIX-28
+// RVT-SLEEP-10
 #[tokio::test(start_paused = true)]
 async fn an_evicted_sleep_ends_promptly_and_keeps_its_deadline() {
     let (world, calls) = (World::new(), Counter::default());
     let start = world.clock().now();
     let engine = world
         .engine()
-        .linger(Duration::from_secs(60))
+        .linger(Duration::from_mins(1))
         .state(calls)
         .workflow(napping)
         .build()
@@ -193,7 +193,6 @@ async fn an_evicted_sleep_ends_promptly_and_keeps_its_deadline() {
     assert_eq!(world.clock().now().since(start), Duration::from_secs(3));
 }
 
-// UA-24
 #[tokio::test(start_paused = true)]
 async fn thousands_of_sleeps_all_end_across_crashes() {
     let mut world = World::new();

@@ -153,7 +153,7 @@ async fn a_step_that_always_fails_is_exhausted_after_its_retries() {
     assert_eq!(calls.count(), 4);
 }
 
-// RVT-STEP-06 RVT-HOST-04
+// RVT-STEP-06
 #[tokio::test(start_paused = true)]
 async fn one_event_tells_of_an_attempt_that_is_followed_by_another() {
     let calls = Counter::default();

@@ -21,6 +21,11 @@ pub(crate) enum Told {
     Failed(Failure),
     Cancelled,
     Parked(ParkedRun),
+    /// Its beginning could not be stored.
+    Unborn {
+        retryable: bool,
+        detail: String,
+    },
     /// The engine is gone, or could not bring the run to an end here.
     ShutDown,
 }

@@ -33,8 +33,8 @@ pub(crate) enum Exit {
     Parked(Parked),
     /// The run was cancelled, or belongs to another claim now: nothing of ours is written any more.
     Refused(Appended),
-    /// The store keeps failing. Nothing that was acknowledged is lost.
-    Storage(StoreError),
+    /// The store keeps failing. Nothing that was acknowledged is lost; what is `unborn` was not acknowledged at all.
+    Storage { error: StoreError, unborn: bool },
 }
 
 /// How the run comes to be driven.
@@ -353,7 +353,10 @@ impl Driver {
                     writing.state = WritingState::Backoff(Box::pin(tokio::time::sleep(wait)));
                     continue;
                 }
-                Err(error) => Poll::Ready(Some(Exit::Storage(error))),
+                Err(error) => {
+                    let unborn = writing.append.create.is_some();
+                    Poll::Ready(Some(Exit::Storage { error, unborn }))
+                }
             };
         }
     }

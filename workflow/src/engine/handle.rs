@@ -188,6 +188,9 @@ impl<W: Workflow> RunHandle<W> {
             Told::Failed(failure) => Err(Error::Failed(codec::open_failure(codec, failure))),
             Told::Cancelled => Err(Error::Cancelled(self.id.clone())),
             Told::Parked(parked) => Err(Error::Parked(parked)),
+            Told::Unborn { retryable, detail } => {
+                Err(super::start::unborn(retryable, detail).into())
+            }
             Told::ShutDown => Err(Error::ShutDown(self.id.clone())),
         }
     }

@@ -135,6 +135,7 @@ impl Engine {
                 Ok(())
             }
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
+            Err(Told::Unborn { retryable, detail }) => Err(unborn(retryable, detail).into()),
         }
     }
 
@@ -195,6 +196,15 @@ fn derive_seed(store: u128, id: &RunId) -> u128 {
     SipHasher24::new_with_key(&store.to_le_bytes())
         .hash(id.as_str().as_bytes())
         .as_u128()
+}
+
+/// The error of a start that the store refused again and again.
+pub(super) fn unborn(retryable: bool, detail: String) -> StoreError {
+    StoreError::Io {
+        operation: "storing a new run",
+        retryable,
+        source: detail.into(),
+    }
 }
 
 fn same(
@@ -453,7 +463,10 @@ impl Inner {
         match self.store.append(append).await {
             Ok(Appended::Applied | Appended::AlreadyApplied) => Exit::Parked(parked),
             Ok(refused) => Exit::Refused(refused),
-            Err(error) => Exit::Storage(error),
+            Err(error) => Exit::Storage {
+                error,
+                unborn: false,
+            },
         }
     }
 
@@ -468,7 +481,7 @@ impl Inner {
                     detail: parked.detail.clone(),
                 });
             }
-            Exit::Storage(error) => {
+            Exit::Storage { error, .. } => {
                 tracing::error!(run = %live.id, %error, "the store keeps failing; the run is tried again later");
             }
             _ => {}
@@ -494,7 +507,15 @@ impl Inner {
                 }
                 None
             }
-            Exit::Storage(_) => {
+            // Whoever started it is told, and starts it again; nobody else knows of it.
+            Exit::Storage {
+                error,
+                unborn: true,
+            } => Some(Told::Unborn {
+                retryable: error.is_retryable(),
+                detail: error.to_string(),
+            }),
+            Exit::Storage { .. } => {
                 self.scheduler
                     .at(self.clock.now().after(retry::STORAGE_PAUSE), live.run);
                 None
