@@ -157,6 +157,93 @@ impl Life {
         self.world().set_now(then);
     }
 
+    /// The next version of the code is deployed. What it comes to with this history, without running anything.
+    ///
+    /// # Errors
+    /// When two replays come to different verdicts, or one does anything.
+    pub fn deploy(&mut self, program: &Program) -> Result<Result<(), String>, Broken> {
+        let world = World::edited(program, self.random.next(), self.world().now());
+        self.interpreter = Interpreter {
+            program: program.clone(),
+            world: Arc::new(world),
+        };
+        let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
+        let loaded = loaded.expect("a run that was recorded");
+        let row = (loaded.row.state, loaded.row.wake_at);
+        self.world().landed(&loaded.history, &[]);
+        let preflight = || {
+            let verdict = drive::preflight(&self.interpreter, loaded.history.clone(), row);
+            self.world().end_drive();
+            verdict
+        };
+        let (first, second) = (preflight(), preflight());
+        if first != second {
+            let what = format!("first {first:?}, then {second:?}");
+            self.world().broke(Law::Preflight, what);
+        }
+        if !self.world().effects().is_empty() {
+            self.world().broke(Law::Gate, "a preflight ran a body");
+        }
+        self.world().verdict()?;
+        Ok(first.map(|_| ()))
+    }
+
+    /// Goes on with the code that was deployed: diverged with everything as it was, or to the end with no effect in the
+    /// past. Whether it went on.
+    ///
+    /// # Errors
+    /// The law that was broken first.
+    pub fn go_on(&mut self, verdict: Result<(), String>) -> Result<bool, Broken> {
+        let before = now(self.store.load(self.key)).expect("a store in memory reads");
+        let before = before.expect("a run that was recorded");
+        let cut = if self.random.percent(50) {
+            Cut::Never
+        } else {
+            Cut::Often(60, 0)
+        };
+        let (end, _) = self.drive(cut);
+        self.world().verdict()?;
+        self.world().judge_past(&before.history);
+        if let Err(report) = verdict {
+            let after = now(self.store.load(self.key)).expect("a store in memory reads");
+            let after = after.expect("a run that was recorded");
+            let untouched = after.row == before.row && after.history == before.history;
+            if !untouched || !self.world().effects().is_empty() {
+                self.world()
+                    .broke(Law::Untouched, format!("{report}\nleft {after:?}"));
+            }
+            if !matches!(&end, End::Diverged(again) if *again == report) && end != End::Crashed {
+                self.world()
+                    .broke(Law::Preflight, format!("it diverges, then {end:?}"));
+            }
+            self.world().verdict()?;
+            return Ok(false);
+        }
+        match end {
+            End::Done(answer) => {
+                self.world().finished();
+                self.audit(&answer);
+            }
+            End::Diverged(report) => {
+                self.world()
+                    .broke(Law::Preflight, format!("it goes on, then {report}"));
+            }
+            End::Crashed | End::Suspended(_) => {
+                self.crash();
+                if !self.history().last().is_some_and(drive::is_end) {
+                    self.live(Plan::Often)?;
+                }
+            }
+        }
+        self.judge_store();
+        if let Some(lost) = missing(&before.history, &self.history()) {
+            self.world()
+                .broke(Law::Store, format!("the record at `{lost}` is gone"));
+        }
+        self.world().verdict()?;
+        Ok(true)
+    }
+
     /// What is stored of it.
     pub fn history(&self) -> Vec<Record> {
         let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
@@ -256,6 +343,23 @@ pub(super) fn next_wake(history: &[Record]) -> Option<Timestamp> {
         }
     }
     waits.into_values().min()
+}
+
+/// A record that is gone, though it lay in no branch that lost.
+fn missing(before: &[Record], after: &[Record]) -> Option<Location> {
+    let losers = |at: &Location| {
+        after.iter().any(|record| match &record.body {
+            Body::Decided { branch } => {
+                let race = &record.location;
+                at != race && at.is_under(race) && !at.is_under(&race.branch(branch))
+            }
+            _ => false,
+        })
+    };
+    before
+        .iter()
+        .find(|record| !after.contains(record) && !losers(&record.location))
+        .map(|record| record.location.clone())
 }
 
 /// The rules of a history that stand in it alone.

@@ -175,6 +175,17 @@ impl World {
         }
     }
 
+    /// A world in which other code did what is recorded: what that computed does not bind this one.
+    pub(super) fn edited(program: &Program, seed: u64, now: Timestamp) -> Self {
+        let world = Self::new(program, seed, true);
+        {
+            let mut state = world.state();
+            state.now = now;
+            state.violent = true;
+        }
+        world
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,6 +201,14 @@ impl World {
     pub(super) fn set_now(&self, now: Timestamp) {
         let mut state = self.state();
         state.now = state.now.max(now);
+    }
+
+    pub(super) fn set_clock(&self, clock: Option<TokioClock>) {
+        let mut state = self.state();
+        if let Some(before) = state.clock.take() {
+            state.now = before.now();
+        }
+        state.clock = clock;
     }
 
     // ===== a drive =====
@@ -446,6 +465,23 @@ impl World {
             state.broken(Law::Abandoned, what);
         }
     }
+
+    /// After an edit: no effect of this drive lies before what `history` records.
+    pub(super) fn judge_past(&self, history: &[Record]) {
+        let mut state = self.state();
+        let recorded: Vec<_> = history
+            .iter()
+            .filter(|record| !record.body.is_fact())
+            .map(|record| record.location.clone())
+            .filter(|at| !state.is_lost(at))
+            .collect();
+        for effect in state.drive.effects.clone() {
+            if let Some(at) = recorded.iter().find(|at| state.is_before(&effect, at)) {
+                let what = format!("the body of `{effect}` began, and `{at}` after it is recorded");
+                state.broken(Law::Past, what);
+            }
+        }
+    }
 }
 
 impl State {
@@ -485,6 +521,26 @@ impl State {
     fn is_beside(&self, one: &Location, other: &Location) -> bool {
         self.parting(one, other)
             .is_some_and(|(beside, _, _)| beside)
+    }
+
+    /// Whether the code comes to `one` before it comes to `other`, whatever the schedule.
+    fn is_before(&self, one: &Location, other: &Location) -> bool {
+        let Some((false, one, other)) = self.parting(one, other) else {
+            return false;
+        };
+        let first = |scope: &Location| {
+            let under = self
+                .drive
+                .issued
+                .iter()
+                .filter(|(at, _)| at.is_under(scope));
+            under.map(|(_, (number, _, _))| *number).min()
+        };
+        match (first(&one), first(&other)) {
+            (Some(one), Some(other)) => one < other,
+            // The one was reached, the other was not, so it still lies ahead.
+            (one, _) => one.is_some(),
+        }
     }
 
     fn judge_consumed(&mut self, when: &str) {

@@ -277,17 +277,27 @@ impl Replay {
             return false;
         }
         let rare = self.tree.rare(node);
+        let site = rare.site;
         let Some(&branch) = rare.branches.get(winner) else {
             return false;
         };
         if let Some(decided) = rare.decided.take() {
             if decided != branch {
-                let site = rare.site;
                 self.diverge_at_winner(node, site, decided, branch);
                 return false;
             }
             self.consume(node, 1);
             return true;
+        }
+        // Recorded now, it would come after what is recorded beyond it.
+        if let Some(head) = self.tree.passed(node) {
+            let recorded = self.recorded_at(head);
+            let issued = match site {
+                Some(site) => Issued::Site(*site),
+                None => Issued::NotReached,
+            };
+            self.diverge(self.tree.location_of(node), recorded, issued);
+            return false;
         }
         let deletes = self.drop_losers(node, winner);
         if self.choices == 0 {
@@ -321,11 +331,19 @@ impl Replay {
                 && self.kind_of(head).is_none_or(|is| is == kind)
         });
         // A container that recorded nothing is no head: it may stand before the next one. But nothing may be issued in it.
-        let ahead = head.or_else(|| self.tree.passed(scope.node));
+        let ahead = if container {
+            let is_recorded = |_: &u32| {
+                let same = self.tree.find(scope.node, Segment::Site(site.name));
+                same.is_some_and(|node| self.tree.get(node).recorded)
+            };
+            head.filter(is_recorded)
+        } else {
+            head.or_else(|| self.tree.passed(scope.node))
+        };
         let node = if let Some(head) = fitting {
             self.tree.advance(scope.node, head);
             head
-        } else if let Some(head) = ahead.filter(|_| !container) {
+        } else if let Some(head) = ahead {
             let location = self.tree.location_of(scope.node).site(site.name);
             let recorded = self.recorded_at(head);
             self.diverge(location, recorded, Issued::Site(Site { kind, ..*site }));

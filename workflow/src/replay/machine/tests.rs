@@ -474,3 +474,37 @@ fn an_announced_attempt_still_begins_when_the_run_is_to_leave_memory() {
     append(&mut replay);
     assert!(replay.poll_suspend().is_some());
 }
+
+#[test]
+fn a_container_in_the_place_of_a_recorded_site_diverges_at_once() {
+    static F: Site = Site::new("b", Kind::Fragment, "b", "src/x.rs", 9);
+    for passed in [false, true] {
+        let mut replay = load(a_then_b());
+        if passed {
+            ready(replay.issue(Scope::ROOT, &A, STEP));
+        }
+        // In its own place, and before its turn.
+        assert_eq!(
+            replay.enter(Scope::ROOT, &F, Container::Fragment),
+            Entered::Never
+        );
+        assert!(matches!(
+            replay.divergence().unwrap().issued,
+            Issued::Site(Site { name: "b", .. })
+        ));
+    }
+}
+
+#[test]
+fn a_race_that_is_decided_before_what_is_recorded_diverges() {
+    let mut replay = load(a_then_b());
+    ready(replay.issue(Scope::ROOT, &A, STEP));
+    let names = ["x", "y"];
+    let Entered::Open { scope, .. } = replay.enter(Scope::ROOT, &R, Container::Race(&names)) else {
+        panic!()
+    };
+    replay.member(scope, Member::Branch("x"));
+    // Its decision would be recorded after `b`, which comes after it.
+    assert!(!replay.decide(scope, 0));
+    assert_eq!(replay.phase(), Phase::Diverged);
+}

@@ -25,9 +25,9 @@ use crate::store::{RunRow, StoreError};
 /// So much is folded in one transaction. The more batches of a run at once, the less each costs; the more runs, the
 /// longer commits wait.
 const SLICE: Slice = Slice {
-    entries: 8192,
+    entries: 32 << 10,
     runs: 1024,
-    bytes: 4 << 20,
+    bytes: 16 << 20,
 };
 /// A chunk up to this size is rewritten with what is added to it: a run that wakes now and then stays in few.
 const SMALL_CHUNK: usize = 2 << 10;

@@ -72,8 +72,8 @@ impl RedbStore {
         RedbStoreBuilder {
             options: Options {
                 cache: 4 << 20,
-                fold_entries: 8192,
-                fold_bytes: 8 << 20,
+                fold_entries: 32 << 10,
+                fold_bytes: 16 << 20,
             },
         }
     }
@@ -108,7 +108,7 @@ impl RedbStoreBuilder {
         self
     }
 
-    /// After how many unfolded batches a fold begins; 8192 by default. Fewer take less memory, and less time to open
+    /// After how many unfolded batches a fold begins; 32,768 by default. Fewer take less memory, and less time to open
     /// after a crash; more make folds rarer.
     pub fn fold_threshold(mut self, batches: usize) -> Self {
         self.options.fold_entries = batches.max(1);

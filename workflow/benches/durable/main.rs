@@ -1,0 +1,171 @@
+//! What durability costs here, beside what the disk costs anyway.
+//!
+//! ```text
+//! cargo bench -p workflow --bench durable               the whole, some minutes
+//! cargo bench -p workflow --bench durable -- --quick    under a minute
+//! ```
+//!
+//! Everything is measured in one process, at full durability, in turns: read the ratios, since the figures are those of
+//! this disk at this moment. The files are made under cargo's target directory and removed at the end.
+
+#![expect(clippy::print_stdout, reason = "this program is for its output")]
+
+mod disk;
+mod ours;
+mod table;
+
+use std::path::Path;
+use std::time::Instant;
+
+use disk::{Log, Redb};
+use ours::Ours;
+use table::{Table, median};
+
+/// How much is done.
+struct Size {
+    rounds: usize,
+    /// Sequential steps a round.
+    steps: usize,
+    /// Concurrent steps a round, all runs together.
+    crowd: usize,
+    longest_replay: usize,
+    sleepers: usize,
+    ready: usize,
+}
+
+const WHOLE: Size = Size {
+    rounds: 7,
+    steps: 500,
+    crowd: 40_960,
+    longest_replay: 100_000,
+    sleepers: 10_000,
+    ready: 200_000,
+};
+const QUICK: Size = Size {
+    rounds: 3,
+    steps: 200,
+    crowd: 8_192,
+    longest_replay: 10_000,
+    sleepers: 5_000,
+    ready: 20_000,
+};
+
+fn main() {
+    let size = if std::env::args().any(|word| word == "--quick") {
+        QUICK
+    } else {
+        WHOLE
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory can be made");
+    println!("# Durable steps");
+    sequential(&size, dir.path());
+    concurrent(&size, dir.path());
+    replay(&size, dir.path());
+    ageing(&size, dir.path());
+    sleeping(&size, dir.path());
+}
+
+fn sequential(size: &Size, dir: &Path) {
+    let mut log = Log::open(&dir.join("sequential.log"));
+    let mut redb = Redb::open(&dir.join("sequential-alone.redb"));
+    let ours = Ours::open(&dir.join("sequential.redb"));
+    Table::new("One after the other", "us per step")
+        .row("append + fdatasync of 128 B", || log.append(size.steps, 1))
+        .row("redb alone, a commit of 128 B", || redb.append(size.steps))
+        .row("a step", || ours.steps(1, size.steps))
+        .measure(size.rounds);
+}
+
+fn concurrent(size: &Size, dir: &Path) {
+    let ours = Ours::open(&dir.join("concurrent.redb"));
+    for runs in [1, 8, 64, 512, 4096] {
+        let each = (size.crowd.min(runs * 200) / runs).max(2);
+        let mut log = Log::open(&dir.join("concurrent.log"));
+        let title = match runs {
+            1 => "1 run",
+            8 => "8 runs at once",
+            64 => "64 runs at once",
+            512 => "512 runs at once",
+            _ => "4,096 runs at once",
+        };
+        Table::new(title, "us per step")
+            .row("a raw log, one fdatasync for all", || {
+                log.append(each, runs)
+            })
+            .row("steps", || ours.steps(runs, each))
+            .measure(size.rounds);
+    }
+}
+
+fn replay(size: &Size, dir: &Path) {
+    let ours = Ours::open(&dir.join("replay.redb"));
+    let mut table = Table::new("Replay, from the store to the frontier", "us per step");
+    for n in [1_000, 100, 10_000, 100_000] {
+        if n <= size.longest_replay {
+            let ours = &ours;
+            table = table.row(format!("{n} steps"), move || ours.replay(n));
+        }
+    }
+    table.measure(size.rounds.min(3));
+}
+
+fn ageing(size: &Size, dir: &Path) {
+    let ours = Ours::open(&dir.join("ageing.redb"));
+    let rounds: Vec<_> = (0..size.rounds.min(3))
+        .map(|_| ours.ageing(100, 10_000, 500))
+        .collect();
+    let of = |pick: fn(&(f64, f64)) -> f64| median(&rounds.iter().map(pick).collect::<Vec<_>>());
+    println!("\n### A long run\n\n| | us per step |\n| --- | ---: |");
+    println!("| steps from 100 on | {:.1} |", of(|round| round.0));
+    println!("| steps up to 10,000 | {:.1} |", of(|round| round.1));
+    println!(
+        "| the latter to the former | {:.2}x |",
+        of(|round| round.1 / round.0)
+    );
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of what was done here")]
+fn sleeping(size: &Size, dir: &Path) {
+    let mut ours = Ours::open(&dir.join("sleeping.redb"));
+    // What the first burst takes once is not what each run costs.
+    ours.sleep(1000);
+    ours.reopen();
+    let (runs, memory, bytes) = (size.sleepers as f64, resident(), ours.bytes());
+    let since = Instant::now();
+    ours.sleep(size.sleepers);
+    let took = since.elapsed().as_secs_f64();
+    let live = resident() - memory;
+    ours.reopen();
+    let reopened = resident() - memory;
+    let stored = ours.bytes().saturating_sub(bytes) as f64;
+    println!(
+        "\n### {} sleeping runs\n\n| | each |\n| --- | ---: |",
+        size.sleepers
+    );
+    println!(
+        "| time to start, do a step and fall asleep | {:.1} us |",
+        took * 1e6 / runs
+    );
+    println!("| memory, where they fell asleep | {:.0} B |", live / runs);
+    println!("| memory, after opening again | {:.0} B |", reopened / runs);
+    println!("| in the store | {:.0} B |", stored / runs);
+
+    ours.sleep(size.ready - size.sleepers - 1000);
+    let ready: Vec<_> = (0..size.rounds).map(|_| ours.reopen() * 1e3).collect();
+    println!(
+        "| ready again with {} of them asleep, all together | {:.1} ms |",
+        size.ready,
+        median(&ready)
+    );
+}
+
+/// Memory in use that is no file's; 0 where the system does not tell.
+fn resident() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = statm
+        .split_whitespace()
+        .skip(1)
+        .map_while(|word| word.parse::<f64>().ok());
+    let (all, of_files) = (pages.next().unwrap_or(0.0), pages.next().unwrap_or(0.0));
+    (all - of_files) * 4096.0
+}

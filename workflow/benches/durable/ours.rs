@@ -1,0 +1,223 @@
+//! What is measured of the library: as its users use it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use workflow::{Engine, Failure, sleep, step, workflow};
+
+use crate::disk::micros_each;
+
+#[step]
+async fn one(i: u64) -> u64 {
+    i
+}
+
+#[step]
+async fn stamped(i: u64) -> u64 {
+    STAMPS
+        .lock()
+        .expect("no holder panics")
+        .push(Instant::now());
+    i
+}
+
+/// The first step that is not recorded: notes when it is reached, and while [`HOLDS`] does not end.
+#[step(timeout = "none")]
+async fn frontier() -> u64 {
+    *REACHED.lock().expect("no holder panics") = Some(Instant::now());
+    if HOLDS.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    0
+}
+
+#[workflow]
+async fn steps(n: u64) -> Result<u64, Failure> {
+    let mut sum = 0;
+    'all: for i in 0..n {
+        sum += one(i).await?;
+    }
+    Ok(sum)
+}
+
+#[workflow]
+async fn long(n: u64) -> Result<u64, Failure> {
+    let mut sum = 0;
+    'all: for i in 0..n {
+        sum += stamped(i).await?;
+    }
+    Ok(sum)
+}
+
+#[workflow]
+async fn replayed(n: u64) -> Result<u64, Failure> {
+    let mut sum = 0;
+    'all: for i in 0..n {
+        sum += one(i).await?;
+    }
+    frontier().await?;
+    Ok(sum)
+}
+
+#[workflow]
+async fn sleeper(i: u64) -> Result<u64, Failure> {
+    let x = one(i).await?;
+    sleep!(nap, "1h").await;
+    Ok(x)
+}
+
+/// An engine on a file, and the runtime it runs on.
+pub(crate) struct Ours {
+    runtime: Runtime,
+    engine: Option<Engine>,
+    path: PathBuf,
+}
+
+impl Ours {
+    pub(crate) fn open(path: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        let mut ours = Self {
+            runtime,
+            engine: None,
+            path: path.to_owned(),
+        };
+        ours.reopen();
+        ours
+    }
+
+    /// Closes the store, if it is open, and opens it; seconds until the engine is ready.
+    pub(crate) fn reopen(&mut self) -> f64 {
+        if let Some(engine) = self.engine.take() {
+            let closed = self.runtime.block_on(engine.shutdown(Duration::ZERO));
+            closed.expect("the engine shuts down");
+        }
+        let since = Instant::now();
+        let builder = Engine::builder()
+            .workflow(steps)
+            .workflow(long)
+            .workflow(replayed)
+            .workflow(sleeper);
+        let engine = self.runtime.block_on(builder.open(&self.path));
+        self.engine = Some(engine.expect("the engine opens"));
+        since.elapsed().as_secs_f64()
+    }
+
+    /// `runs` runs of `n` steps, all at once; microseconds per step.
+    pub(crate) fn steps(&self, runs: usize, n: usize) -> f64 {
+        let since = Instant::now();
+        self.runtime.block_on(async {
+            let tasks: Vec<_> = (0..runs)
+                .map(|_| {
+                    let engine = self.engine();
+                    tokio::spawn(async move { engine.run(id(), steps(n as u64)).await })
+                })
+                .collect();
+            for task in tasks {
+                let ran = task.await.expect("no run panics");
+                ran.expect("every run ends well");
+            }
+        });
+        micros_each(since, runs * n)
+    }
+
+    /// One run of `to` steps: how long its last steps take, to how long the first ones after `from` take.
+    pub(crate) fn ageing(&self, from: usize, to: usize, window: usize) -> (f64, f64) {
+        STAMPS.lock().expect("no holder panics").clear();
+        let run = self.engine();
+        let ran = self.runtime.block_on(run.run(id(), long((to + 1) as u64)));
+        ran.expect("the run ends well");
+        let stamps = STAMPS.lock().expect("no holder panics");
+        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
+        let each = |from: usize| {
+            let took = stamps[from + window].duration_since(stamps[from]);
+            took.as_secs_f64() * 1e6 / window as f64
+        };
+        (each(from), each(to - window))
+    }
+
+    /// Leaves a run with `n` recorded steps in the store, brings it back, and gives the microseconds per step from there
+    /// to its frontier.
+    pub(crate) fn replay(&self, n: usize) -> f64 {
+        let (engine, id) = (self.engine(), id());
+        HOLDS.store(true, Ordering::SeqCst);
+        *REACHED.lock().expect("no holder panics") = None;
+        self.runtime.block_on(async {
+            let handle = engine.start(id.as_str(), replayed(n as u64)).await;
+            let handle = handle.expect("the run starts");
+            reached().await;
+            *REACHED.lock().expect("no holder panics") = None;
+            handle.evict(Duration::ZERO);
+            while engine.in_memory() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            HOLDS.store(false, Ordering::SeqCst);
+            let since = Instant::now();
+            engine.resume(id.as_str()).await.expect("the run goes on");
+            let took = reached().await.duration_since(since);
+            handle.result().await.expect("the run ends well");
+            #[expect(clippy::cast_precision_loss, reason = "a count of steps")]
+            let each = took.as_secs_f64() * 1e6 / n as f64;
+            each
+        })
+    }
+
+    /// Starts `runs` runs that sleep, a thousand at a time, and waits until none is in memory.
+    pub(crate) fn sleep(&self, runs: usize) {
+        self.runtime.block_on(async {
+            let mut left = runs;
+            while left > 0 {
+                let burst = left.min(1000);
+                let starts: Vec<_> = (0..burst)
+                    .map(|i| {
+                        let engine = self.engine();
+                        tokio::spawn(async move {
+                            engine.start(id(), sleeper(i as u64)).await.map(drop)
+                        })
+                    })
+                    .collect();
+                for start in starts {
+                    let started = start.await.expect("no start panics");
+                    started.expect("every run starts");
+                }
+                left -= burst;
+            }
+            while self.engine().in_memory() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+
+    /// The file's size.
+    pub(crate) fn bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |file| file.len())
+    }
+
+    fn engine(&self) -> Engine {
+        self.engine.clone().expect("open from its making on")
+    }
+}
+
+async fn reached() -> Instant {
+    loop {
+        let at = *REACHED.lock().expect("no holder panics");
+        if let Some(at) = at {
+            return at;
+        }
+        tokio::time::sleep(Duration::from_micros(200)).await;
+    }
+}
+
+fn id() -> String {
+    NEXT.fetch_add(1, Ordering::Relaxed).to_string()
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+static HOLDS: AtomicBool = AtomicBool::new(false);
+static REACHED: Mutex<Option<Instant>> = Mutex::new(None);
+static STAMPS: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
