@@ -4,7 +4,7 @@ use workflow_tests::program::{Broken, Features, Life, Plan, Program, cases, chec
 
 /// Lives a program's life, and says what happened when a law was broken.
 fn lives(program: &Program, seed: u64, plan: Plan) -> Result<String, (Broken, String)> {
-    let mut life = Life::new(program, seed, seed % 2 == 0);
+    let mut life = Life::new(program, seed, seed.is_multiple_of(2));
     match life.live(plan) {
         Ok(verdict) => Ok(verdict.answer),
         Err(broken) => Err((broken, life.world().told())),

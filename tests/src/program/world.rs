@@ -203,14 +203,6 @@ impl World {
         state.now = state.now.max(now);
     }
 
-    pub(super) fn set_clock(&self, clock: Option<TokioClock>) {
-        let mut state = self.state();
-        if let Some(before) = state.clock.take() {
-            state.now = before.now();
-        }
-        state.clock = clock;
-    }
-
     // ===== a drive =====
 
     pub(super) fn begin_drive(&self, history: &[Record]) {
