@@ -1,6 +1,6 @@
 //! Random programs, run by the real futures over the real machine, under crashes at any instant.
 //!
-//! A [`Program`] is a small syntax tree. [`walk`] is what `#[workflow]` would have made of it. A [`World`] is all that
+//! A [`Program`] is a small syntax tree. `walk` is what `#[workflow]` would have made of it. A [`World`] is all that
 //! outlives a crash, and it watches: every operation, hand-out, body and batch passes by it, and the laws of replay
 //! are checked there. A [`Life`] is one run from its beginning to its end, through as many crashes as its plan says.
 
