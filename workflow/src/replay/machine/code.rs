@@ -90,7 +90,7 @@ impl Replay {
         }
         if held {
             self.held.push((ticket.node, ticket.stamp));
-            self.forced |= self.choices > 0;
+            self.forced |= self.has_queued_choice();
             return Poll::Pending;
         }
         let number = step.failed + 1;

@@ -316,7 +316,12 @@ impl Replay {
 
     /// True when [`poll_append`](Self::poll_append) would give a batch.
     pub fn wants_append(&self) -> bool {
-        self.phase == Phase::Live && self.in_flight.is_none() && (self.forced || self.durables > 0)
+        if self.phase != Phase::Live || self.in_flight.is_some() {
+            return false;
+        }
+        // What was forced may have been forgotten since, with a branch that lost.
+        let forced = self.forced && (!self.queue.is_empty() || self.row != self.resting_row());
+        forced || self.durables > 0
     }
 
     /// What the run's row has to say while it runs on, or rests.
@@ -337,6 +342,12 @@ impl Replay {
     }
 
     // ===== helpers =====
+
+    /// True when a choice waits for the next batch. One that is being written needs no other.
+    pub(super) fn has_queued_choice(&self) -> bool {
+        let written = self.in_flight.as_ref().map_or(0, |batch| batch.choices);
+        self.choices > written
+    }
 
     /// True when a step waits for choices to be durable.
     fn is_held(&self) -> bool {

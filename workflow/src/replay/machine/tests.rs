@@ -508,3 +508,24 @@ fn a_race_that_is_decided_before_what_is_recorded_diverges() {
     assert!(!replay.decide(scope, 0));
     assert_eq!(replay.phase(), Phase::Diverged);
 }
+
+#[test]
+fn a_step_that_is_held_by_a_choice_under_way_asks_for_no_commit_of_its_own() {
+    let mut replay = live();
+    let names = ["x", "y"];
+    let Entered::Open { scope, .. } = replay.enter(Scope::ROOT, &J, Container::Join(&names)) else {
+        panic!()
+    };
+    let [x, y] = names.map(|name| replay.member(scope, Member::Branch(name)));
+    let choice = pending(replay.issue(x, &N, Op::Now { now: at(1) }));
+    let first = pending(replay.issue(y, &B, STEP));
+    assert!(replay.may_run(&first, Waker::noop()).is_pending());
+    assert!(replay.poll_append(at(2)).is_some());
+    assert!(replay.poll_handout());
+    assert!(got(&mut replay, &choice).is_some());
+    let second = pending(replay.issue(x, &A, STEP));
+    assert!(replay.may_run(&second, Waker::noop()).is_pending());
+    replay.handle_appended();
+    assert_eq!(replay.poll_append(at(3)), None);
+    assert!(replay.may_run(&second, Waker::noop()).is_ready());
+}
