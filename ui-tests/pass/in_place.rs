@@ -1,6 +1,6 @@
 //! Steps in place: on a `let`, a statement, an expression, a block with `?`.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -39,7 +39,7 @@ async fn checkout(order: u32, title: String) -> Result<u32, Failure> {
     let n = {
         let text = client.get(&title).await.map_err(|_| Odd(1))?;
         if text.is_empty() {
-            return Err(Odd(2));
+            Err(Odd(2))?;
         }
         Ok::<_, Odd>(text.len() as u32)
     }?;

@@ -1,6 +1,6 @@
 //! A macro of ours is recorded by itself.
 
-use workflow::{sleep, workflow};
+use workflow::{sleep, step, workflow};
 
 #[workflow]
 async fn checkout() {

@@ -1,6 +1,6 @@
 //! There is no call to read a name from.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 #[workflow]
 async fn checkout(order: u32) -> Result<u32, Failure> {

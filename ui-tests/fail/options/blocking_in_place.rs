@@ -1,6 +1,6 @@
 //! A step in place borrows.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 #[workflow]
 async fn checkout(order: u32) -> Result<u32, Failure> {

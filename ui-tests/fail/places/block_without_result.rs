@@ -1,6 +1,6 @@
 //! A block with `?` ends in a `Result`.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 async fn get() -> Result<String, std::io::Error> {
     Ok(String::new())

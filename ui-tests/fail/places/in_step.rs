@@ -1,6 +1,6 @@
 //! A step is recorded as one.
 
-use workflow::{Failure, sleep, workflow};
+use workflow::{Failure, sleep, step, workflow};
 
 #[workflow]
 async fn checkout() -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Only a trailing `?` belongs to the workflow.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 async fn get() -> Result<String, std::io::Error> {
     Ok(String::new())

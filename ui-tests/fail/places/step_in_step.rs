@@ -1,6 +1,6 @@
 //! A step is no place for another.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 #[workflow]
 async fn checkout() -> Result<u32, Failure> {

@@ -1,6 +1,6 @@
 //! A replay would not see the change. (UA-80)
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 #[workflow]
 async fn checkout(order: u32) -> Result<u32, Failure> {

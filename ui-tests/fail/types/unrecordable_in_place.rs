@@ -1,6 +1,6 @@
 //! What a step gives is written down.
 
-use workflow::{Failure, workflow};
+use workflow::{Failure, step, workflow};
 
 struct Hold(u32);
 

@@ -135,7 +135,7 @@ pub(crate) fn workflow(
             fn run(#args: #private::Args) -> #private::Result<#private::Body, #private::ArgError> {
                 #(#lints)*
                 #[allow(unused_variables)]
-                async fn body(#cx: &#private::Cx, #(#parameters),*) #output {
+                async fn __workflow_function_as_written(#cx: &#private::Cx, #(#parameters),*) #output {
                     #(#statements)*
                 }
                 #(#opened)*
@@ -146,7 +146,7 @@ pub(crate) fn workflow(
                         use #private::lookup::*;
                         (&&&&&#private::tag::<<Self as #krate::Workflow>::Returns>() #plain).via()
                     },
-                    move |#cx| #private::fut(async move { body(&#cx, #(#locals),*).await }),
+                    move |#cx| #private::fut(async move { __workflow_function_as_written(&#cx, #(#locals),*).await }),
                 ))
             }
         }

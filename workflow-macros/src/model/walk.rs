@@ -44,8 +44,17 @@ pub(crate) fn walk(
         in_site: 0,
         lifted: 0,
         cfg: Vec::new(),
+        step_path: None,
     };
     walk.visit_block_mut(body);
+    if let Some(path) = &walk.step_path {
+        // `#[step]` was taken away: without this its import would look unused. All of it has the attribute's own span, so that
+        // a missing import is told of there.
+        let at = syn::spanned::Spanned::span(path);
+        let uses =
+            crate::expand::respan(quote::quote!(#[allow(unused_imports)] use #path as _;), at);
+        body.stmts.insert(0, Stmt::Item(Item::Verbatim(uses)));
+    }
     Walked {
         sites: walk.scopes.sites,
         shares_names: walk.scopes.shares_names,
@@ -86,6 +95,8 @@ struct Walk<'a> {
     /// How many `#[nondeterministic]` statements are around.
     lifted: usize,
     cfg: Vec<Attribute>,
+    /// How `#[step]` was written on something in this body.
+    step_path: Option<syn::Path>,
 }
 
 impl Walk<'_> {
@@ -403,8 +414,20 @@ impl VisitMut for Walk<'_> {
                 self.under(&attrs, |walk| walk.local(local));
             }
             Stmt::Expr(expr, _) => {
-                let lifted = strip(expr, Mark::Nondeterministic);
-                self.lifting(lifted, |walk| walk.visit_expr_mut(expr));
+                // The compiler gives the attributes of `a = b` and `a += b` to `a`; `b` is what is meant.
+                let (lifted, step) = match assigned(expr) {
+                    Some((left, _)) => {
+                        (strip(left, Mark::Nondeterministic), strip(left, Mark::Step))
+                    }
+                    None => (strip(expr, Mark::Nondeterministic), None),
+                };
+                self.lifting(lifted, |walk| match (step, assigned(expr)) {
+                    (Some(attr), Some((left, right))) => {
+                        walk.visit_expr_mut(left);
+                        walk.step_in_place(&attr, right, None);
+                    }
+                    _ => walk.visit_expr_mut(expr),
+                });
             }
             Stmt::Macro(stmt) => {
                 let attrs = stmt.attrs.clone();
@@ -610,5 +633,31 @@ fn expr_attrs(expr: &Expr) -> Vec<Attribute> {
         Expr::Await(expr) => expr.attrs.clone(),
         Expr::Assign(expr) => expr.attrs.clone(),
         _ => Vec::new(),
+    }
+}
+
+/// The two sides of `a = b` or `a += b`.
+fn assigned(expr: &mut Expr) -> Option<(&mut Expr, &mut Expr)> {
+    use syn::BinOp::{
+        AddAssign, BitAndAssign, BitOrAssign, BitXorAssign, DivAssign, MulAssign, RemAssign,
+        ShlAssign, ShrAssign, SubAssign,
+    };
+    match expr {
+        Expr::Assign(assign) => Some((&mut assign.left, &mut assign.right)),
+        Expr::Binary(binary) => matches!(
+            binary.op,
+            AddAssign(_)
+                | SubAssign(_)
+                | MulAssign(_)
+                | DivAssign(_)
+                | RemAssign(_)
+                | BitXorAssign(_)
+                | BitAndAssign(_)
+                | BitOrAssign(_)
+                | ShlAssign(_)
+                | ShrAssign(_)
+        )
+        .then_some((&mut binary.left, &mut binary.right)),
+        _ => None,
     }
 }

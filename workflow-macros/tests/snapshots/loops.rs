@@ -60,7 +60,10 @@ impl workflow::Workflow for checkout {
         workflow::__private::ArgError,
     > {
         #[allow(unused_variables)]
-        async fn body(__workflow_cx: &workflow::__private::Cx, orders: Vec<u32>) {
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            orders: Vec<u32>,
+        ) {
             {
                 let mut __workflow_loop = workflow::__private::enter_loop(
                         __workflow_cx,
@@ -134,7 +137,7 @@ impl workflow::Workflow for checkout {
                         .via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
-                    body(&__workflow_cx, __workflow_a0).await
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
                 }),
             ),
         )

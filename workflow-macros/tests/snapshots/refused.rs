@@ -37,7 +37,9 @@ impl workflow::Workflow for checkout {
         workflow::__private::ArgError,
     > {
         #[allow(unused_variables)]
-        async fn body(__workflow_cx: &workflow::__private::Cx) {
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+        ) {
             sleep!(
                 @ unread::core::compile_error! {
                 "`sleep!` begins with its name, a plain word\nhelp: write `sleep!(window, \"15m\")`"
@@ -59,7 +61,7 @@ impl workflow::Workflow for checkout {
                         .via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
-                    body(&__workflow_cx).await
+                    __workflow_function_as_written(&__workflow_cx).await
                 }),
             ),
         )

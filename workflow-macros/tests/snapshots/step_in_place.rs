@@ -39,10 +39,12 @@ impl workflow::Workflow for checkout {
         workflow::__private::ArgError,
     > {
         #[allow(unused_variables)]
-        async fn body(
+        async fn __workflow_function_as_written(
             __workflow_cx: &workflow::__private::Cx,
             order: u32,
         ) -> Result<u32, Failure> {
+            #[allow(unused_imports)]
+            use step as _;
             let n = {
                 #[allow(unused_imports)]
                 use workflow::__private::lookup::*;
@@ -97,7 +99,7 @@ impl workflow::Workflow for checkout {
                         .via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
-                    body(&__workflow_cx, __workflow_a0).await
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
                 }),
             ),
         )

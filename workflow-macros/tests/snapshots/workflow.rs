@@ -45,7 +45,7 @@ impl workflow::Workflow for checkout {
         workflow::__private::ArgError,
     > {
         #[allow(unused_variables)]
-        async fn body(
+        async fn __workflow_function_as_written(
             __workflow_cx: &workflow::__private::Cx,
             order: u32,
             stock: Stock,
@@ -82,7 +82,12 @@ impl workflow::Workflow for checkout {
                         .via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
-                    body(&__workflow_cx, __workflow_a0, __workflow_a1).await
+                    __workflow_function_as_written(
+                            &__workflow_cx,
+                            __workflow_a0,
+                            __workflow_a1,
+                        )
+                        .await
                 }),
             ),
         )

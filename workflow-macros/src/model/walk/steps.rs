@@ -13,6 +13,7 @@ use crate::syntax::{Durable, Settings, peel, ungroup};
 impl Walk<'_> {
     /// Makes an expression a step. A trailing `?` belongs to the workflow, all else to the step.
     pub(super) fn step_in_place(&mut self, attr: &Attribute, expr: &mut Expr, pat: Option<&Pat>) {
+        self.step_path.get_or_insert_with(|| attr.path().clone());
         let options = Options::check(&Settings::of(attr), At::Site, self.errors);
         ungroup(expr);
         if let Expr::Try(tried) = expr {
@@ -62,7 +63,8 @@ impl Walk<'_> {
             self.settle_block(&mut block.block);
         }
         self.apart.push(Apart::Step);
-        self.frames.0.push(super::Frame::Apart);
+        // `return` reads as if it left the workflow, and would only end the step.
+        self.frames.0.push(super::Frame::Branch("a step"));
         match &mut *expr {
             // What is awaited may itself be a step: then it is that one, renamed.
             Expr::Await(awaited) => self.visit_expr_mut(&mut awaited.base),
