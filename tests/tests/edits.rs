@@ -1,10 +1,5 @@
 //! The code changes under a live run: the run diverges with everything as it was, or it goes on and is right.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "how often each edit was judged how is worth seeing"
-)]
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -50,7 +45,9 @@ fn an_edit_leaves_the_run_as_it_was_or_lets_it_go_on_with_no_effect_in_the_past(
     }
     // Both happen, or nothing was tried.
     let counts = counts.into_inner();
-    println!("{counts:?}");
+    if cases(3_000) < 3_000 {
+        return;
+    }
     for edit in [
         Edit::Insert,
         Edit::Append,

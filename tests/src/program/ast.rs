@@ -236,7 +236,7 @@ fn block(nodes: &[Node], depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         let q = |caught: &bool| if *caught { "" } else { "?" };
         match node {
             Node::Step { name, how, caught } => {
-                writeln!(f, "{pad}step {name} {how:?}{}", q(caught))?
+                writeln!(f, "{pad}step {name} {how:?}{}", q(caught))?;
             }
             Node::Now(name) => writeln!(f, "{pad}now {name}")?,
             Node::Uuid(name) => writeln!(f, "{pad}uuid {name}")?,

@@ -3,23 +3,18 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use workflow::context::{Args, Host, Run, States};
-use workflow::replay::{
-    Batch, Begun, Body, CodeId, Finished, Location, Payload, Phase, Record, Replay, RunId, RunKey,
-    RunState, Timestamp,
-};
-use workflow::store::{Append, Appended, BoxFuture, NewRun, RunPatch, RunRow, Store};
-use workflow::{Json, MemoryStore, Workflow};
+use workflow::MemoryStore;
+use workflow::context::Run;
+use workflow::replay::{Batch, Body, Finished, Phase, Record, Replay, RunKey, RunState, Timestamp};
+use workflow::store::{Append, Appended, BoxFuture, NewRun, RunPatch, RunRow, Store, StoreError};
 
+use super::code::{CODE, Flag, begun, code, new_run};
 use super::random::Random;
-use super::walk::{Interpreted, Interpreter};
+use super::walk::Interpreter;
 use super::world::{Law, World};
-
-/// The code that drives.
-pub(super) const CODE: CodeId = CodeId(1);
 
 /// When a drive is cut off.
 #[derive(Debug, Clone)]
@@ -77,6 +72,9 @@ struct Over(End);
 
 impl<'d> Drive<'d> {
     /// A drive of the run `key` by this program, from what the store has of it.
+    ///
+    /// # Panics
+    /// When no run could have written what the store has.
     pub fn new(
         interpreter: &'d Interpreter,
         store: &'d MemoryStore,
@@ -85,23 +83,20 @@ impl<'d> Drive<'d> {
         cut: Cut,
     ) -> Self {
         let world = &interpreter.world;
-        let loaded = now(store.load(key)).expect("a store in memory reads");
+        let loaded = read(store.load(key));
         let mut number = 0;
-        let (replay, create) = match loaded {
-            Some(loaded) => {
-                // A claim lasts as long as the store is open.
-                if loaded.row.last_append.0 == store.identity().boot {
-                    number = loaded.row.last_append.1;
-                }
-                world.begin_drive(&loaded.history);
-                let row = (loaded.row.state, loaded.row.wake_at);
-                let replay = Replay::load(loaded.history, CODE, row).expect("our own history");
-                (replay, None)
+        let (replay, create) = if let Some(loaded) = loaded {
+            // A claim lasts as long as the store is open.
+            if loaded.row.last_append.0 == store.identity().boot {
+                number = loaded.row.last_append.1;
             }
-            None => {
-                world.begin_drive(&[]);
-                (Replay::begin(begun(), CODE), Some(new_run()))
-            }
+            world.begin_drive(&loaded.history);
+            let row = (loaded.row.state, loaded.row.wake_at);
+            let replay = Replay::load(loaded.history, CODE, row).expect("our own history");
+            (replay, None)
+        } else {
+            world.begin_drive(&[]);
+            (Replay::begin(begun(), CODE), Some(new_run()))
         };
         let (run, body) = code(interpreter, replay);
         Self {
@@ -228,6 +223,10 @@ impl<'d> Drive<'d> {
         let Some(batch) = self.run.replay().poll_append(now) else {
             return;
         };
+        let row_changes = batch.state.is_some() || batch.wake_at.is_some();
+        if batch.records.is_empty() && !row_changes {
+            self.world.broke(Law::Idle, "a batch holds nothing");
+        }
         self.world.closed(&batch.records);
         self.writing = Some((self.append(batch, now), false));
     }
@@ -270,7 +269,7 @@ impl<'d> Drive<'d> {
 
     /// The row's wake time is that of the waits which the history holds.
     fn judge_row(&self, wake_at: Option<Timestamp>) {
-        let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
+        let loaded = read(self.store.load(self.key));
         let loaded = loaded.expect("a run that rests is stored");
         let pending = super::life::next_wake(&loaded.history);
         let RunRow {
@@ -368,91 +367,19 @@ impl<'d> Drive<'d> {
     }
 }
 
-/// What replaying a history comes to, with nothing live: the report of the divergence, or what would be written first.
-pub(super) fn preflight(
-    interpreter: &Interpreter,
-    history: Vec<Record>,
-    row: (RunState, Option<Timestamp>),
-) -> Result<Vec<Record>, String> {
-    let world = &interpreter.world;
-    world.begin_drive(&history);
-    let replay = Replay::load(history, CODE, row).expect("our own history");
-    let (run, mut body) = code(interpreter, replay);
-    let flag = Arc::new(Flag(AtomicBool::new(true)));
-    let waker = Waker::from(Arc::clone(&flag));
-    loop {
-        if flag.0.swap(false, Ordering::AcqRel)
-            && let Poll::Ready(ended) = Pin::new(&mut body).poll(&mut Context::from_waker(&waker))
-        {
-            let finished = ended.map_err(|park| park.detail)?;
-            if !run.replay().finish(finished) {
-                break;
-            }
-            world.went_live();
-            let batch = run.replay().poll_append(Timestamp::from_millis(0));
-            return Ok(batch.map(|batch| batch.records).unwrap_or_default());
-        }
-        if flag.0.load(Ordering::Acquire) {
-            continue;
-        }
-        let mut replay = run.replay();
-        if replay.poll_handout() {
-            drop(replay);
-            world.pass();
-            continue;
-        }
-        if replay.handle_quiet() {
-            // Not polled any more, so nothing begins.
-            let batch = replay.poll_append(Timestamp::from_millis(0));
-            drop(replay);
-            world.went_live();
-            return Ok(batch.map(|batch| batch.records).unwrap_or_default());
-        }
-        break;
-    }
-    let replay = run.replay();
-    Err(replay.divergence().map_or_else(
-        || "neither live nor diverged".to_owned(),
-        ToString::to_string,
-    ))
-}
-
-fn code(interpreter: &Interpreter, replay: Replay) -> (Arc<Run>, workflow::__private::Body) {
-    let host = Arc::new(Outside(Arc::clone(&interpreter.world)));
-    let run = Run::new(new_run().id, replay, host, Arc::new(Json), 1 << 20);
-    let mut states = States::default();
-    states.insert(interpreter.clone());
-    let args = Args::new(Arc::clone(&run), &begun().input, Arc::new(states)).expect("an input");
-    let body = Interpreted::run(args).expect("a state and no input");
-    (run, body)
-}
-
-fn begun() -> Begun {
-    Begun {
-        workflow: Interpreted::NAME.into(),
-        input: Payload::json("{}"),
-        input_hash: 0,
-        seed: 0x5eed,
-        generation: 0,
-        parent: None::<(RunId, Location)>,
-        forked_from: None,
-    }
-}
-
-fn new_run() -> NewRun {
-    NewRun {
-        id: RunId::new("run").expect("a valid id"),
-        workflow: Interpreted::NAME.into(),
-        parent: None,
-        detached: false,
-    }
-}
-
 pub(super) fn shown(finished: &Finished) -> String {
     match finished {
         Finished::Completed(payload) => String::from_utf8_lossy(&payload.bytes).into_owned(),
         Finished::Failed(failure) => failure.to_string(),
         Finished::Cancelled => "cancelled".into(),
+    }
+}
+
+/// The answer in a record that ends a run.
+pub(super) fn ending(record: &Record) -> String {
+    match &record.body {
+        Body::Finished(finished) => shown(finished),
+        other => format!("{other:?}"),
     }
 }
 
@@ -467,37 +394,12 @@ pub(super) fn now<T>(mut future: BoxFuture<'_, T>) -> T {
     }
 }
 
+/// What a store in memory holds.
+pub(super) fn read<T>(asked: BoxFuture<'_, Result<T, StoreError>>) -> T {
+    now(asked).expect("a store in memory that is open can be read")
+}
+
 /// True for a record that ends the run.
 pub(super) fn is_end(record: &Record) -> bool {
     matches!(record.body, Body::Finished(_))
-}
-
-#[derive(Debug)]
-struct Flag(AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// The world, as the floor below sees it.
-struct Outside(Arc<World>);
-
-impl Host for Outside {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(super::world::Timer::new(Arc::clone(&self.0), duration))
-    }
-
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        job();
-    }
-
-    fn random_unit(&self) -> f64 {
-        0.5
-    }
 }

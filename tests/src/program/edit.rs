@@ -163,7 +163,7 @@ fn change(edit: Edit, node: &mut Node, random: &mut Random) -> bool {
                     name,
                     branches,
                     caught,
-                } => Node::Race {
+                } if !shares(branches) => Node::Race {
                     name,
                     branches: branches.clone(),
                     caught: *caught,
@@ -207,6 +207,12 @@ fn change(edit: Edit, node: &mut Node, random: &mut Random) -> bool {
         _ => return false,
     }
     true
+}
+
+/// Whether branches change what is shared, which a loser must not.
+fn shares(branches: &[Branch]) -> bool {
+    let bodies = branches.iter().map(|branch| branch.body.clone());
+    Program::new(bodies.flatten().collect()).has(|node| *node == Node::Push)
 }
 
 fn change_branches(edit: Edit, branches: &mut Vec<Branch>, random: &mut Random) -> bool {

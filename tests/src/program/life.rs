@@ -11,7 +11,8 @@ use workflow::replay::{
 use workflow::store::Store;
 
 use super::ast::Program;
-use super::drive::{self, Cut, Drive, End, now};
+use super::code::preflight;
+use super::drive::{self, Cut, Drive, End, read};
 use super::random::Random;
 use super::walk::Interpreter;
 use super::world::{Broken, Law, World};
@@ -159,20 +160,23 @@ impl Life {
 
     /// The next version of the code is deployed. What it comes to with this history, without running anything.
     ///
+    /// # Panics
+    /// When the run has not begun.
+    ///
     /// # Errors
     /// When two replays come to different verdicts, or one does anything.
     pub fn deploy(&mut self, program: &Program) -> Result<Result<(), String>, Broken> {
-        let world = World::edited(program, self.random.next(), self.world().now());
+        let world = World::edited(program, self.random.number(), self.world().now());
         self.interpreter = Interpreter {
             program: program.clone(),
             world: Arc::new(world),
         };
-        let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
+        let loaded = read(self.store.load(self.key));
         let loaded = loaded.expect("a run that was recorded");
         let row = (loaded.row.state, loaded.row.wake_at);
         self.world().landed(&loaded.history, &[]);
         let preflight = || {
-            let verdict = drive::preflight(&self.interpreter, loaded.history.clone(), row);
+            let verdict = preflight(&self.interpreter, loaded.history.clone(), row);
             self.world().end_drive();
             verdict
         };
@@ -191,10 +195,13 @@ impl Life {
     /// Goes on with the code that was deployed: diverged with everything as it was, or to the end with no effect in the
     /// past. Whether it went on.
     ///
+    /// # Panics
+    /// When the run has not begun.
+    ///
     /// # Errors
     /// The law that was broken first.
     pub fn go_on(&mut self, verdict: Result<(), String>) -> Result<bool, Broken> {
-        let before = now(self.store.load(self.key)).expect("a store in memory reads");
+        let before = read(self.store.load(self.key));
         let before = before.expect("a run that was recorded");
         let cut = if self.random.percent(50) {
             Cut::Never
@@ -205,7 +212,7 @@ impl Life {
         self.world().verdict()?;
         self.world().judge_past(&before.history);
         if let Err(report) = verdict {
-            let after = now(self.store.load(self.key)).expect("a store in memory reads");
+            let after = read(self.store.load(self.key));
             let after = after.expect("a run that was recorded");
             let untouched = after.row == before.row && after.history == before.history;
             if !untouched || !self.world().effects().is_empty() {
@@ -246,7 +253,7 @@ impl Life {
 
     /// What is stored of it.
     pub fn history(&self) -> Vec<Record> {
-        let loaded = now(self.store.load(self.key)).expect("a store in memory reads");
+        let loaded = read(self.store.load(self.key));
         loaded.map(|loaded| loaded.history).unwrap_or_default()
     }
 
@@ -256,10 +263,7 @@ impl Life {
         let history: Vec<_> = self.history();
         match replayed(&self.interpreter.program, &history) {
             Ok(written) => {
-                let again = written.last().map(|record| match &record.body {
-                    Body::Finished(finished) => drive::shown(finished),
-                    other => format!("{other:?}"),
-                });
+                let again = written.last().map(drive::ending);
                 if again.as_deref() != Some(answer) || written.len() != 1 {
                     let what = format!("{answer} first, {again:?} on replay; written: {written:?}");
                     self.world().broke(Law::Answer, what);
@@ -276,10 +280,10 @@ impl Life {
         if let Err(what) = judge_history(&history) {
             self.world().broke(Law::Store, what);
         }
-        let Some(row) = now(self.store.row(self.key)).expect("a store in memory reads") else {
+        let Some(row) = read(self.store.row(self.key)) else {
             return;
         };
-        let due = now(self.store.due(None, Timestamp::MAX, 10)).expect("a store in memory reads");
+        let due = read(self.store.due(None, Timestamp::MAX, 10));
         let wakes: Vec<_> = row.wake_at.map(|at| (at, row.key)).into_iter().collect();
         if due != wakes || row.state.is_final() && row.wake_at.is_some() {
             self.world()
@@ -292,7 +296,7 @@ impl Life {
 ///
 /// # Errors
 /// When it breaks a law.
-pub(super) fn replayed(program: &Program, history: &[Record]) -> Result<Vec<Record>, Broken> {
+pub fn replayed(program: &Program, history: &[Record]) -> Result<Vec<Record>, Broken> {
     let world = Arc::new(World::new(program, 0, false));
     let kept: Vec<_> = history
         .iter()
@@ -307,7 +311,7 @@ pub(super) fn replayed(program: &Program, history: &[Record]) -> Result<Vec<Reco
         world: Arc::clone(&world),
     };
     let row = (workflow::RunState::Running, None);
-    let written = drive::preflight(&interpreter, kept, row);
+    let written = preflight(&interpreter, kept, row);
     world.end_drive();
     world.verdict()?;
     written.map_err(|what| Broken {
@@ -363,7 +367,7 @@ fn missing(before: &[Record], after: &[Record]) -> Option<Location> {
 }
 
 /// The rules of a history that stand in it alone.
-fn judge_history(history: &[Record]) -> Result<(), String> {
+pub(super) fn judge_history(history: &[Record]) -> Result<(), String> {
     let mut opened: BTreeMap<&Location, &Opened> = BTreeMap::new();
     let mut last = 0;
     for (index, record) in history.iter().enumerate() {

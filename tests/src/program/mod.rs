@@ -4,16 +4,10 @@
 //! outlives a crash, and it watches: every operation, hand-out, body and batch passes by it, and the laws of replay
 //! are checked there. A [`Life`] is one run from its beginning to its end, through as many crashes as its plan says.
 
-#![allow(
-    clippy::pedantic,
-    clippy::should_implement_trait,
-    clippy::needless_borrow,
-    missing_docs,
-    reason = "a model of the library, read with the tests that run it"
-)]
-
 mod ast;
 
+mod chaos;
+mod code;
 mod drive;
 mod edit;
 
@@ -27,11 +21,12 @@ mod world;
 
 pub use ast::{Branch, How, Node, Program};
 
+pub use chaos::live_in_engine;
 pub use drive::{Cut, Drive, End};
 
 pub use edit::{Edit, edited};
 pub use generate::{Features, generate};
-pub use life::{Life, Plan, Verdict};
+pub use life::{Life, Plan, Verdict, replayed};
 pub use random::Random;
 pub use shrink::{cases, check, seed};
 pub use walk::{Interpreted, Interpreter};

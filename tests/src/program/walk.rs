@@ -1,12 +1,17 @@
 //! A program's code: what `#[workflow]` would have made of it, over the real futures.
 
+#![allow(
+    clippy::needless_borrow,
+    reason = "method lookup is written as the macros write it"
+)]
+
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use workflow::__private as p;
-use workflow::replay::Segment;
+use workflow::replay::{Opened, Segment};
 use workflow::{Backoff, Call, Failure, Kind, Location, Site, Workflow};
 
 use super::ast::{Branch, How, Node, Program};
@@ -57,6 +62,7 @@ impl Workflow for Interpreted {
 
     fn run(args: p::Args) -> Result<p::Body, p::ArgError> {
         let Interpreter { program, world } = args.state("interpreter")?;
+        world.engine_drives();
         let drive = Drive {
             world,
             shared: Mutex::default(),
@@ -267,6 +273,8 @@ async fn join(
     arg: u64,
 ) -> Result<u64, Failure> {
     let declared: Vec<_> = branches.iter().map(|branch| branch.name).collect();
+    let owned = declared.iter().map(|&name| name.to_owned()).collect();
+    drive.world.entered_as(here, Opened::Join(owned));
     let mut join = p::enter_join(cx, site(name, Kind::Join), &declared);
     let scopes: Vec<_> = declared.iter().map(|name| join.branch(name)).collect();
     let places: Vec<_> = declared.iter().map(|name| here.branch(name)).collect();
@@ -306,6 +314,8 @@ async fn race(
     arg: u64,
 ) -> Result<u64, Failure> {
     let declared = names(branches.iter().map(|branch| branch.name).collect());
+    let owned = declared.iter().map(|&name| name.to_owned()).collect();
+    drive.world.entered_as(here, Opened::Race(owned));
     let mut race = p::enter_race(cx, site(name, Kind::Race), declared);
     let scopes: Vec<_> = declared.iter().map(|name| race.branch(name)).collect();
     let places: Vec<_> = declared.iter().map(|name| here.branch(name)).collect();
@@ -350,6 +360,7 @@ async fn join_all(
 ) -> Result<u64, Failure> {
     let key = |item: &u64| format!("k{item}");
     let All { body, keyed, .. } = all;
+    drive.world.entered_as(here, Opened::JoinAll(all.items));
     let mut items = p::enter_all(cx, all.site, all.limit, 0..all.items);
     if keyed {
         items.keyed(|item| p::key(&key(item)));

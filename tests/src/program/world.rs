@@ -1,81 +1,22 @@
 //! What outlives a crash: the bodies' effects, what is known to be durable, and whether a law was broken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use workflow::replay::{Body, Segment, Waiting};
+use workflow::replay::{AttemptState, Body, Opened, Waiting};
 use workflow::{Clock, FailureKind, Location, Record, Timestamp, TokioClock};
 
 use super::ast::{How, Node, Program};
 use super::random::Random;
 
 mod bodies;
+mod judge;
+mod law;
 
 pub(super) use bodies::Timer;
+pub use law::{Broken, Law};
+
 use bodies::{Sleeping, Working};
-
-/// A law of replay (the numbers are those of `SEMANTICS`, part 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Law {
-    /// 1: what is handed out is in the records' order, and repeats after a crash.
-    Order,
-    /// 1: a durable outcome is handed out after its commit, a rider not before its turn.
-    Durable,
-    /// 2: what is recorded never runs again.
-    Rerun,
-    /// 2: a location has one live body, and is issued once per drive.
-    Twice,
-    /// 3: a recorded operation is reached with the same arguments.
-    Argument,
-    /// 4: the hand-outs of the surviving prefix repeat identically.
-    Repeat,
-    /// 5: a body starts again only with the same arguments.
-    Flip,
-    /// 5: a body that started is on the path that the run takes.
-    Abandoned,
-    /// 5: no body begins while a choice is not durable.
-    Barrier,
-    /// 6: nothing is live before the whole history is consumed.
-    Gate,
-    /// 6: code that was not edited does not diverge.
-    Diverged,
-    /// 9: no record under a loser, none without its surroundings.
-    Store,
-    /// 11: the wake time is that of the pending waits.
-    Wake,
-    /// 1: one hand-out per pass.
-    Pass,
-    /// 12: the answer is that of a crash-free run with the same outcomes.
-    Answer,
-    /// 17: two replays of one history come to the same verdict.
-    Preflight,
-    /// 18: a wait ends not before its deadline.
-    Early,
-    /// A run that leaves memory in good time interrupts no step.
-    Polite,
-    /// The run goes on until it ends.
-    Stuck,
-    /// After an edit: no effect lies before what is recorded.
-    Past,
-    /// After an edit: a divergence has left everything as it was.
-    Untouched,
-}
-
-/// A law that was broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// Which.
-    pub law: Law,
-    /// How.
-    pub what: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.law, self.what)
-    }
-}
 
 /// What is issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +54,10 @@ struct State {
     /// With which arguments what is recorded was reached.
     args: BTreeMap<Location, u64>,
     deadlines: BTreeMap<Location, Timestamp>,
+    /// The last failed attempts.
+    failed: BTreeMap<Location, u32>,
+    /// What containers looked like when they were recorded.
+    opened: BTreeMap<Location, Opened>,
     /// The locations whose body was entered, with which arguments, how often.
     started: BTreeMap<Location, (u64, u32)>,
     alive: BTreeSet<Location>,
@@ -130,6 +75,7 @@ struct State {
 struct Driven {
     issued: BTreeMap<Location, (usize, u64, Leaf)>,
     pending: BTreeSet<Location>,
+    entered: BTreeMap<Location, Opened>,
     observed: Vec<(Location, String)>,
     lost: Vec<Location>,
     /// Choices that were handed out and are not durable.
@@ -152,7 +98,7 @@ impl World {
         });
         Self {
             state: Mutex::new(State {
-                random: Random::new(seed ^ 0xb0d1e5),
+                random: Random::new(seed ^ 0x00b0_d1e5),
                 now: Timestamp::from_millis(1_000),
                 clock: None,
                 fickle: program.is_fickle(),
@@ -164,6 +110,8 @@ impl World {
                 ended: BTreeMap::new(),
                 args: BTreeMap::new(),
                 deadlines: BTreeMap::new(),
+                failed: BTreeMap::new(),
+                opened: BTreeMap::new(),
                 started: BTreeMap::new(),
                 alive: BTreeSet::new(),
                 handed: Vec::new(),
@@ -203,6 +151,14 @@ impl World {
         state.now = state.now.max(now);
     }
 
+    pub(super) fn set_clock(&self, clock: Option<TokioClock>) {
+        let mut state = self.state();
+        if let Some(before) = state.clock.take() {
+            state.now = before.now();
+        }
+        state.clock = clock;
+    }
+
     // ===== a drive =====
 
     pub(super) fn begin_drive(&self, history: &[Record]) {
@@ -223,6 +179,27 @@ impl World {
             state.broken(Law::Store, what);
         }
         state.trace(|| format!("-- drive over {} records", history.len()));
+    }
+
+    /// An engine begins to drive the run: whoever drove it before has left.
+    pub(super) fn engine_drives(&self) {
+        if self.state().clock.is_none() {
+            return;
+        }
+        self.end_drive();
+        let mut state = self.state();
+        let mut history: Vec<_> = state
+            .ended
+            .iter()
+            .map(|(at, (seq, _))| (*seq, at))
+            .collect();
+        history.sort();
+        let history = history.into_iter().map(|(_, at)| at.clone()).collect();
+        state.drive = Driven {
+            history,
+            ..Driven::default()
+        };
+        state.trace(|| "-- drive by the engine".into());
     }
 
     /// The process is gone: what was in memory with it.
@@ -246,6 +223,14 @@ impl World {
         state.trace(|| "gate opens".into());
         state.drive.live = true;
         state.judge_consumed("the gate opened");
+        let other = state.drive.entered.iter().find_map(|(at, entered)| {
+            let recorded = state.opened.get(at)?;
+            (recorded != entered && !state.is_lost(at)).then(|| (at.clone(), recorded.clone()))
+        });
+        if let Some((at, recorded)) = other {
+            let what = format!("the gate opens, and `{at}` was recorded with {recorded:?}");
+            state.broken(Law::Gate, what);
+        }
     }
 
     pub(super) fn trace(&self, line: impl FnOnce() -> String) {
@@ -312,6 +297,11 @@ impl World {
         }
     }
 
+    /// A container is entered, and looks like this.
+    pub(super) fn entered_as(&self, at: &Location, opened: Opened) {
+        self.state().drive.entered.insert(at.clone(), opened);
+    }
+
     pub(super) fn observed(&self, at: &Location, shown: &str, leaf: Leaf) {
         let mut state = self.state();
         state.trace(|| format!("handed out {at}"));
@@ -349,6 +339,10 @@ impl World {
                 state.broken(Law::Early, format!("`{at}` ends at {now}, not at {until}"));
             }
         }
+        if state.clock.is_some() {
+            // An engine does not tell when it hands out.
+            state.drive.pass.clear();
+        }
         let beside = state
             .drive
             .pass
@@ -367,6 +361,12 @@ impl World {
     pub(super) fn lost(&self, branch: &Location) {
         let mut state = self.state();
         state.trace(|| format!("lost {branch}"));
+        if let Some(at) = state.alive.iter().find(|at| at.is_under(branch)).cloned() {
+            state.broken(
+                Law::Twice,
+                format!("`{at}` has lost, and its body is alive"),
+            );
+        }
         state.drive.pending.retain(|at| !at.is_under(branch));
         state.drive.choices.retain(|at| !at.is_under(branch));
         state.drive.lost.push(branch.clone());
@@ -386,9 +386,10 @@ impl World {
                 state.broken(Law::Store, what);
             }
         }
-        if !state.drive.live {
+        if !state.drive.live && state.clock.is_none() {
             state.broken(Law::Gate, "a batch is closed before the gate".into());
         }
+        state.drive.live = true;
     }
 
     /// A batch is durable.
@@ -398,6 +399,8 @@ impl World {
             state.ended.retain(|at, _| !at.is_under(scope));
             state.args.retain(|at, _| !at.is_under(scope));
             state.deadlines.retain(|at, _| !at.is_under(scope));
+            state.failed.retain(|at, _| !at.is_under(scope));
+            state.opened.retain(|at, _| !at.is_under(scope));
             state.handed.retain(|(at, _)| !at.is_under(scope));
         }
         for record in records {
@@ -409,6 +412,15 @@ impl World {
             match &record.body {
                 Body::Waiting(Waiting::Sleep { until }) => {
                     state.deadlines.insert(at.clone(), *until);
+                }
+                Body::Opened(opened) => {
+                    state.opened.insert(at.clone(), opened.clone());
+                }
+                Body::Attempt {
+                    number,
+                    state: AttemptState::Failed { .. },
+                } => {
+                    state.failed.insert(at.clone(), *number);
                 }
                 Body::Ended(ended) => {
                     if let Err(failure) = &ended.outcome
@@ -472,114 +484,6 @@ impl World {
                 let what = format!("the body of `{effect}` began, and `{at}` after it is recorded");
                 state.broken(Law::Past, what);
             }
-        }
-    }
-}
-
-impl State {
-    fn broken(&mut self, law: Law, what: String) {
-        self.trace(|| format!("BROKEN {law:?}: {what}"));
-        self.broken.get_or_insert(Broken { law, what });
-    }
-
-    fn trace(&mut self, line: impl FnOnce() -> String) {
-        if self.broken.is_none() && self.trace.len() < 4_000 {
-            self.trace.push(line());
-        }
-    }
-
-    fn is_raced(&self, at: &Location) -> bool {
-        at.segments()
-            .any(|segment| matches!(segment, Segment::Site(name) if self.races.contains(name)))
-    }
-
-    fn is_lost(&self, at: &Location) -> bool {
-        self.drive.lost.iter().any(|branch| at.is_under(branch))
-    }
-
-    /// Where two locations part, and whether they do so side by side.
-    fn parting(&self, one: &Location, other: &Location) -> Option<(bool, Location, Location)> {
-        let mut common = Location::root();
-        for (mine, theirs) in one.segments().zip(other.segments()) {
-            if mine != theirs {
-                let beside = matches!(self.drive.issued.get(&common), Some((_, _, Leaf::Beside)));
-                return Some((beside, common.child(mine), common.child(theirs)));
-            }
-            common = common.child(mine);
-        }
-        None
-    }
-
-    fn is_beside(&self, one: &Location, other: &Location) -> bool {
-        self.parting(one, other)
-            .is_some_and(|(beside, _, _)| beside)
-    }
-
-    /// Whether the code comes to `one` before it comes to `other`, whatever the schedule.
-    fn is_before(&self, one: &Location, other: &Location) -> bool {
-        let Some((false, one, other)) = self.parting(one, other) else {
-            return false;
-        };
-        let first = |scope: &Location| {
-            let under = self
-                .drive
-                .issued
-                .iter()
-                .filter(|(at, _)| at.is_under(scope));
-            under.map(|(_, (number, _, _))| *number).min()
-        };
-        match (first(&one), first(&other)) {
-            (Some(one), Some(other)) => one < other,
-            // The one was reached, the other was not, so it still lies ahead.
-            (one, _) => one.is_some(),
-        }
-    }
-
-    fn judge_consumed(&mut self, when: &str) {
-        let seen: BTreeSet<_> = self.drive.observed.iter().map(|(at, _)| at).collect();
-        let left = self
-            .drive
-            .history
-            .iter()
-            .find(|at| !seen.contains(at) && !self.is_lost(at));
-        if let Some(at) = left.cloned() {
-            self.broken(Law::Gate, format!("{when}, and `{at}` is not consumed"));
-        }
-    }
-
-    /// What was handed out is in the records' order, and begins as it did before.
-    fn judge_order(&mut self) {
-        let observed = &self.drive.observed;
-        let kept: Vec<_> = observed
-            .iter()
-            .filter_map(|(at, _)| Some((self.ended.get(at)?.0, at)))
-            .collect();
-        if let Some(pair) = kept.windows(2).find(|pair| pair[0].0 > pair[1].0) {
-            let what = format!(
-                "`{}` (record {}) is handed out before `{}` (record {})",
-                pair[0].1, pair[0].0, pair[1].1, pair[1].0
-            );
-            self.broken(Law::Order, what);
-            return;
-        }
-        let durable = |list: &[(Location, String)]| -> Vec<_> {
-            let kept = list.iter().filter(|(at, _)| self.ended.contains_key(at));
-            kept.cloned().collect()
-        };
-        let before = durable(&self.handed);
-        let known: BTreeSet<_> = before.iter().map(|(at, _)| at.clone()).collect();
-        let again: Vec<_> = observed
-            .iter()
-            .filter(|(at, _)| known.contains(at))
-            .cloned()
-            .collect();
-        if !before.starts_with(&again) {
-            let what = format!("first {before:?}, then {again:?}");
-            self.broken(Law::Repeat, what);
-            return;
-        }
-        if self.drive.live {
-            self.handed = durable(&self.drive.observed);
         }
     }
 }

@@ -80,16 +80,22 @@ impl World {
                 format!("`{at}` is recorded, and its body begins"),
             );
         }
+        let failed = state.failed.get(at).copied().unwrap_or_default();
+        if failed + 1 != attempt {
+            let what = format!("attempt {attempt} of `{at}` begins, {failed} are recorded");
+            state.broken(Law::Rerun, what);
+        }
         if !state.alive.insert(at.clone()) {
             state.broken(Law::Twice, format!("`{at}` has two bodies"));
         }
-        if !state.drive.live {
+        if !state.drive.live && state.clock.is_none() {
             state.broken(
                 Law::Gate,
                 format!("the body of `{at}` begins before the gate"),
             );
         }
         state.judge_consumed("a body began");
+        state.drive.live = true;
         if let Some(choice) = state.drive.choices.first().cloned() {
             let what = format!("the body of `{at}` begins while `{choice}` is not durable");
             state.broken(Law::Barrier, what);

@@ -1,0 +1,321 @@
+//! A program run by the real engine, over a store that is slow, fails, and dies.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use workflow::replay::{RunId, RunKey};
+use workflow::store::{
+    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+};
+use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
+
+use super::ast::Program;
+use super::random::Random;
+use super::walk::{Interpreted, Interpreter};
+use super::world::{Broken, Law, World};
+use super::{drive, life};
+
+/// How a process ends, if not by itself.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    /// The store dies at the so-manieth append: before it is written, or after.
+    Dies { append: u64, written: bool },
+    /// The process is killed at an instant.
+    Killed(Duration),
+    /// The engine is shut down in good time.
+    ShutDown(Duration),
+    /// Nothing happens to it.
+    Spared,
+}
+
+/// Runs a program in engines that die, each over what the one before had left. How many there were.
+///
+/// # Errors
+/// The law that was broken first, and what happened.
+///
+/// # Panics
+/// When no runtime can be made.
+pub fn live_in_engine(program: &Program, seed: u64) -> Result<u32, (Broken, String)> {
+    let mut random = Random::new(seed ^ 0xc4a05);
+    let world = Arc::new(World::new(program, seed, seed.is_multiple_of(2)));
+    let interpreter = Interpreter {
+        program: program.clone(),
+        world: Arc::clone(&world),
+    };
+    let mut kept = MemoryStore::new();
+    let mut engines = 0;
+    loop {
+        engines += 1;
+        let fate = fate(&mut random, engines);
+        world.trace(|| format!("== engine {engines}: {fate:?}"));
+        let store = Arc::new(Faulty::new(kept, &world, random.number(), fate));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        let ended = runtime.block_on(incarnation(&interpreter, &store, fate));
+        if !matches!(fate, Fate::ShutDown(_)) {
+            world.violence("the process is gone");
+        }
+        drop(runtime);
+        world.end_drive();
+        let broken = |broken| (broken, world.told());
+        world.verdict().map_err(broken)?;
+        kept = store.left();
+        if let Some(answer) = ended {
+            judge_end(&interpreter, &kept, &answer);
+            world.verdict().map_err(broken)?;
+            return Ok(engines);
+        }
+        if engines > 100 {
+            world.broke(Law::Stuck, "100 engines, and no end");
+        }
+    }
+}
+
+fn fate(random: &mut Random, engines: u32) -> Fate {
+    let millis = |random: &mut Random| {
+        let longest = *random.pick(&[20, 200, 4_000]);
+        Duration::from_millis(random.below(longest))
+    };
+    match random.below(10) {
+        _ if engines > 8 => Fate::Spared,
+        0..5 => Fate::Dies {
+            append: random.within(1, 8),
+            written: random.percent(50),
+        },
+        5..8 => Fate::Killed(millis(random)),
+        _ => Fate::ShutDown(millis(random)),
+    }
+}
+
+/// One process. The run's answer, if it came to its end.
+async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate) -> Option<String> {
+    let world = &interpreter.world;
+    let clock = TokioClock::starting_at(world.now());
+    world.set_clock(Some(clock));
+    let engine = Engine::builder()
+        .shared_store(Arc::clone(store) as Arc<dyn Store>)
+        .workflow(Interpreted::call)
+        .state(interpreter.clone())
+        .clock(clock)
+        .build()
+        .await
+        .expect("an engine");
+    let run = async {
+        let handle = match engine.start("run", Interpreted::call()).await {
+            Ok(handle) => handle,
+            Err(error) => return Err(error.to_string()),
+        };
+        match handle.result().await {
+            Ok(answer) => Ok(answer.to_string()),
+            Err(workflow::Error::Failed(failure)) => Ok(failure.to_string()),
+            Err(error) => Err(format!("{error:?}")),
+        }
+    };
+    let time = match fate {
+        Fate::Killed(time) | Fate::ShutDown(time) => time,
+        // Longer than anything that goes on by itself.
+        Fate::Dies { .. } | Fate::Spared => Duration::from_secs(100_000),
+    };
+    let ended = tokio::select! {
+        ended = run => Some(ended),
+        () = store.died.notified() => None,
+        () = tokio::time::sleep(time) => {
+            if let Fate::Dies { .. } | Fate::Spared = fate {
+                world.broke(Law::Stuck, "a day has passed, and the run goes on");
+            }
+            None
+        }
+    };
+    if ended.is_none() && matches!(fate, Fate::ShutDown(_)) {
+        let closed = engine.shutdown(Duration::from_secs(50)).await;
+        world.trace(|| format!("shut down: {closed:?}"));
+    }
+    world.set_clock(None);
+    match ended? {
+        Ok(answer) => Some(answer),
+        Err(error) => {
+            world.broke(Law::Stuck, error);
+            None
+        }
+    }
+}
+
+fn judge_end(interpreter: &Interpreter, kept: &MemoryStore, answer: &str) {
+    let world = &interpreter.world;
+    world.finished();
+    let loaded = row(kept).and_then(|row| drive::read(kept.load(row.key)));
+    let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
+    if let Err(what) = life::judge_history(&history) {
+        world.broke(Law::Store, what);
+    }
+    match life::replayed(&interpreter.program, &history) {
+        Ok(written) => {
+            let again = written.last().map(drive::ending);
+            if again.as_deref() != Some(answer) || written.len() != 1 {
+                let what = format!("{answer} first, {again:?} on replay; written: {written:?}");
+                world.broke(Law::Answer, what);
+            }
+        }
+        Err(broken) => world.broke(broken.law, format!("at the end: {}", broken.what)),
+    }
+}
+
+/// The run's row.
+fn row(store: &MemoryStore) -> Option<RunRow> {
+    let id = RunId::new("run").expect("a valid id");
+    drive::read(store.find(&id))
+}
+
+/// A store that is slow, fails, and dies.
+#[derive(Debug)]
+struct Faulty {
+    inner: MemoryStore,
+    world: Arc<World>,
+    random: Mutex<Random>,
+    fate: Fate,
+    appends: AtomicU64,
+    /// The batch that was told of last.
+    told: Mutex<(u64, u64)>,
+    /// What it left when it died.
+    left: Mutex<Option<MemoryStore>>,
+    died: Notify,
+}
+
+impl Faulty {
+    fn new(inner: MemoryStore, world: &Arc<World>, seed: u64, fate: Fate) -> Self {
+        Self {
+            inner,
+            world: Arc::clone(world),
+            random: Mutex::new(Random::new(seed)),
+            fate,
+            appends: AtomicU64::new(0),
+            told: Mutex::default(),
+            left: Mutex::default(),
+            died: Notify::new(),
+        }
+    }
+
+    /// What one would find who opened it again.
+    fn left(&self) -> MemoryStore {
+        let left = lock(&self.left).take();
+        left.unwrap_or_else(|| self.inner.crash())
+    }
+
+    async fn pause(&self) {
+        let millis = *lock(&self.random).pick(&[0, 0, 1, 3, 9]);
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
+
+    fn fails(&self, operation: &'static str) -> Result<(), StoreError> {
+        if !lock(&self.random).percent(8) {
+            return Ok(());
+        }
+        self.world.trace(|| format!("the store fails: {operation}"));
+        Err(StoreError::Io {
+            operation,
+            retryable: true,
+            source: "no space left on device".into(),
+        })
+    }
+
+    async fn die(&self) {
+        let left = self.inner.crash();
+        lock(&self.left).get_or_insert(left);
+        self.died.notify_one();
+        std::future::pending::<()>().await;
+    }
+
+    async fn write(&self, append: Append) -> Result<Appended, StoreError> {
+        if lock(&self.left).is_some() {
+            self.die().await;
+        }
+        let mine = (append.epoch, append.number);
+        if std::mem::replace(&mut *lock(&self.told), mine) != mine {
+            self.world.closed(&append.records);
+        }
+        self.pause().await;
+        self.fails("before writing")?;
+        let this = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
+        let dies = |when| matches!(self.fate, Fate::Dies { append, written } if append == this && written == when);
+        if dies(false) {
+            self.die().await;
+        }
+        let answer = self.inner.append(append.clone()).await?;
+        if answer == Appended::Applied {
+            self.world.landed(&append.records, &append.deletes);
+        }
+        if dies(true) {
+            self.die().await;
+        }
+        self.pause().await;
+        self.fails("after writing")?;
+        Ok(answer)
+    }
+}
+
+impl Store for Faulty {
+    fn identity(&self) -> Identity {
+        self.inner.identity()
+    }
+
+    fn allocate(&self) -> RunKey {
+        self.inner.allocate()
+    }
+
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(self.write(append))
+    }
+
+    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.inner.cancel(run, at)
+    }
+
+    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
+        self.inner.find(id)
+    }
+
+    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
+        self.inner.row(run)
+    }
+
+    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
+        Box::pin(async move {
+            self.pause().await;
+            self.inner.load(run).await
+        })
+    }
+
+    fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
+        self.inner.due(after, until, limit)
+    }
+
+    fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.inner.active(after, limit)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.inner.list(filter)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.close()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
