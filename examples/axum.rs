@@ -1,128 +1,156 @@
-//! A small service: orders are started, awaited, looked at and cancelled over HTTP.
+//! A small service: order processing over HTTP that survives kill -9.
 //!
-//!     cargo run --example axum
+//! ```text
+//! PORT=8080 DATA=/tmp/shop.redb cargo run --example axum
 //!
-//!     curl -i -X POST localhost:3000/orders/o1/wait  -d '{"item":"lamp","seconds":1}' -H 'content-type: application/json'
-//!     curl -i -X POST localhost:3000/orders/o2       -d '{"item":"desk","seconds":600}' -H 'content-type: application/json'
-//!     curl -i localhost:3000/orders/o2
-//!     curl -i -X DELETE localhost:3000/orders/o2
+//! curl -sX POST localhost:8080/orders/1 -H 'content-type: application/json' -d '{"item":"tea","cents":690}'    # waits for the receipt
+//! curl -sX POST localhost:8080/orders/2/later -H 'content-type: application/json' -d '{"item":"mug","cents":1250}'  # 202, and where to look
+//! curl -s localhost:8080/orders/2           # what it is doing
+//! curl -s localhost:8080/orders/2/receipt   # waits for the receipt
+//! curl -sX POST localhost:8080/orders/3/later -H 'content-type: application/json' -d '{"item":"lamp","cents":4500}'
+//! curl -sX DELETE localhost:8080/orders/3   # cancels it
+//! ```
 //!
-//! Kill it with `kill -9` while orders are under way and start it again: they go on. The same id with the same body is the
-//! same order; with another body it is refused. `PORT` and `DATA` (a file) say where it listens and keeps its runs.
-#![allow(clippy::print_stdout, reason = "an example talks")]
+//! The order's number is the run's id: a client that got no answer asks again with the same number and body, and the
+//! order is still processed once. `PORT=0` takes any free port; the one taken is printed. Ctrl-C or SIGTERM ends it
+//! politely.
+#![expect(clippy::print_stdout, reason = "the log of a small service")]
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::extract::{FromRef, Path, State};
-use axum::routing::post;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use workflow::http::Accepted;
-use workflow::{Engine, Error, Failure, sleep, step, workflow};
+use workflow::{Engine, Failure, current_step, sleep, step, workflow};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Order {
     item: String,
-    /// How long the workshop takes.
-    seconds: u64,
+    cents: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Receipt {
+    item: String,
+    cents: u64,
+    payment: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Standing {
+    state: String,
+    records: u64,
+}
+
+/// A payment provider takes the key, so that a charge cut off before it was recorded is not made twice.
+#[step(retries = 5, timeout = "10s")]
+async fn charge(cents: u64) -> Result<String, io::Error> {
+    println!("charging {cents} for order {}", current_step().run_id());
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    Ok(format!("payment {}", current_step().idempotency_key()))
 }
 
 #[step]
-async fn reserve(item: &str) -> Result<String, std::io::Error> {
-    Ok(format!("hold-{item}"))
-}
-
-#[step(retries = 5, timeout = "10s")]
-async fn ship(hold: &str) -> Result<String, std::io::Error> {
-    Ok(format!("parcel for {hold}"))
+async fn ship(_item: &str) -> Result<(), io::Error> {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    Ok(())
 }
 
 #[workflow]
-async fn fulfil(order: Order) -> Result<String, Failure> {
-    let hold = reserve(&order.item).await?;
-    sleep!(workshop, Duration::from_secs(order.seconds)).await;
-    ship(&hold).await
+async fn order(order: Order) -> Result<Receipt, Failure> {
+    let payment = charge(order.cents).await?;
+    sleep!(packing, "300ms").await;
+    ship(&order.item).await?;
+    Ok(Receipt {
+        item: order.item,
+        cents: order.cents,
+        payment,
+    })
 }
 
-/// What the handlers share. The engine is one part of it.
-#[derive(Clone, FromRef)]
-struct App {
-    engine: Engine,
-}
+type Answer<T> = Result<T, workflow::Error>;
 
-/// Runs the order and waits for it.
-async fn wait(
+/// Processes the order and waits for its receipt.
+async fn process(
     State(engine): State<Engine>,
     Path(id): Path<String>,
-    Json(order): Json<Order>,
-) -> Result<Json<String>, Error> {
-    Ok(Json(engine.run(id, fulfil(order)).await?))
+    Json(input): Json<Order>,
+) -> Answer<Json<Receipt>> {
+    Ok(Json(engine.run(id, order(input)).await?))
 }
 
-/// Starts the order, and answers 202 with a place to look.
-async fn start(
+/// Begins to process the order. When this answers, that it will be processed is durable.
+async fn later(
     State(engine): State<Engine>,
     Path(id): Path<String>,
-    Json(order): Json<Order>,
-) -> Result<Accepted, Error> {
-    let run = engine.start(id, fulfil(order)).await?;
+    Json(input): Json<Order>,
+) -> Answer<Accepted> {
+    let run = engine.start(id, order(input)).await?;
     Ok(Accepted::at(format!("/orders/{}", run.id())))
 }
 
-#[derive(Serialize)]
-struct Found {
-    state: &'static str,
-    parcel: Option<String>,
-}
-
-/// What became of the order so far.
-async fn status(
-    State(engine): State<Engine>,
-    Path(id): Path<String>,
-) -> Result<Json<Found>, Error> {
-    let run = engine.attach::<fulfil>(&id).await?;
-    let state = run.status().await?.state.word();
-    // A run that failed answers with its failure.
-    let parcel = if state == "completed" || state == "failed" {
-        run.try_result().await?
-    } else {
-        None
-    };
-    Ok(Json(Found { state, parcel }))
-}
-
-async fn cancel(
-    State(engine): State<Engine>,
-    Path(id): Path<String>,
-) -> Result<Json<Found>, Error> {
-    engine.cancel(&id).await?;
-    Ok(Json(Found {
-        state: "cancelled",
-        parcel: None,
+async fn standing(State(engine): State<Engine>, Path(id): Path<String>) -> Answer<Json<Standing>> {
+    let status = engine.status(&id).await?;
+    Ok(Json(Standing {
+        state: format!("{:?}", status.state).to_lowercase(),
+        records: status.records,
     }))
+}
+
+async fn receipt(State(engine): State<Engine>, Path(id): Path<String>) -> Answer<Json<Receipt>> {
+    Ok(Json(engine.attach::<order>(&id).await?.result().await?))
+}
+
+async fn cancel(State(engine): State<Engine>, Path(id): Path<String>) -> Answer<StatusCode> {
+    engine.cancel(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn router(engine: Engine) -> Router {
+    Router::new()
+        .route("/orders/{id}", post(process).get(standing).delete(cancel))
+        .route("/orders/{id}/later", post(later))
+        .route("/orders/{id}/receipt", get(receipt))
+        .with_state(engine)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let data = std::env::var("DATA").unwrap_or_else(|_| "/tmp/workflow-axum.redb".to_owned());
-    let port = std::env::var("PORT").unwrap_or_else(|_| "3000".to_owned());
-    let engine = Engine::builder().workflow(fulfil).open(data).await?;
-    let app = Router::new()
-        .route("/orders/{id}", post(start).get(status).delete(cancel))
-        .route("/orders/{id}/wait", post(wait))
-        .with_state(App {
-            engine: engine.clone(),
-        });
-    let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
-    println!("listening on http://{}", listener.local_addr()?);
-    let stop = async {
-        // Without a signal handler the service runs until it is killed, which is as good.
-        let _ = tokio::signal::ctrl_c().await;
-    };
-    tokio::select! {
-        served = axum::serve(listener, app) => served?,
-        () = stop => println!("shutting down"),
-    }
-    engine.shutdown(Duration::from_secs(5)).await?;
+    let port = std::env::var("PORT").map_or(Ok(8080), |port| port.parse())?;
+    let data = std::env::var_os("DATA").map_or_else(
+        || std::env::temp_dir().join("workflow-axum.redb"),
+        PathBuf::from,
+    );
+
+    let engine = Engine::builder().workflow(order).open(&data).await?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    println!(
+        "listening on {}, keeping runs in {}",
+        listener.local_addr()?,
+        data.display()
+    );
+
+    // The engine goes first: clients that wait for a result are told at once that it comes later, and let go.
+    let told = engine.clone();
+    let mut terminate = signal(SignalKind::terminate())?;
+    axum::serve(listener, router(engine))
+        .with_graceful_shutdown(async move {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            if let Err(error) = told.shutdown(Duration::from_secs(5)).await {
+                println!("{error}");
+            }
+        })
+        .await?;
+    println!("stopped");
     Ok(())
 }

@@ -1,13 +1,9 @@
-//! The smallest program: one step, one workflow, one file. Run it twice: the second time the step is not run again.
-//!
-//!     cargo run --example hello
-#![allow(clippy::print_stdout, reason = "an example talks")]
+//! The whole idea in ten lines: `cargo run --example hello`.
 
-use workflow::{Engine, Error, Failure, step, workflow};
+use workflow::{Engine, Failure, MemoryStore, step, workflow};
 
 #[step]
 async fn greet(name: &str) -> String {
-    println!("greeting {name} (this line is an effect)");
     format!("hello, {name}")
 }
 
@@ -17,9 +13,13 @@ async fn hello(name: String) -> Result<String, Failure> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
-    let file = std::env::temp_dir().join("workflow-hello.redb");
-    let engine = Engine::builder().workflow(hello).open(file).await?;
+#[expect(clippy::print_stdout, reason = "what the program is for")]
+async fn main() -> Result<(), workflow::Error> {
+    let engine = Engine::builder()
+        .workflow(hello)
+        .store(MemoryStore::new())
+        .build()
+        .await?;
     println!(
         "{}",
         engine.run("greeting-1", hello("world".to_owned())).await?

@@ -1,276 +1,239 @@
-//! The main job: two thousand orders, one durable workflow each, many at a time.
+//! Two thousand orders, one workflow each, many at a time.
 //!
-//!     cargo run --example checkout               runs every order of the file; goes on where it was when it was killed
-//!     cargo run --example checkout -- --verify   and checks every effect against the store at the end
-//!     cargo run --example checkout -- --fresh    begins anew
+//! ```text
+//! cargo run --example checkout               # works the orders off; a few seconds
+//! kill -9 $(pgrep -x checkout)               # from another terminal, at any moment
+//! cargo run --example checkout -- --verify   # goes on where it was, and counts what was done
+//! cargo run --example checkout -- --fresh    # from the beginning
+//! ```
 //!
-//! Kill it with `kill -9` at any moment and run it again: it says what it resumed and goes on. Ctrl-C shuts down cleanly.
+//! Each order is reserved; then its payment races a window of time; what was paid is charged, rests for a moment, and is
+//! packed and mailed at once (`shop.rs`). Everything the shop does to the world is a line in `effects.log`, outside the
+//! store. `--verify` lays that file beside the histories: the effect of every step that was recorded is there exactly
+//! once and last. What was cut off between its effect and its record is had again, and shown as "unrecorded".
 //!
-//! Other options: `--dir PATH` (where the store and the effects file are; a folder under the system's temporary
-//! directory by default), `--orders PATH` (another orders file).
-//!
-//! `flow.rs` is the workflow; `effects.rs` is the world outside, a file with a line per effect; `verify.rs` compares.
-#![allow(clippy::print_stdout, reason = "an example talks")]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    missing_debug_implementations,
-    reason = "nobody depends on an example"
-)]
+//! Some lines of the orders file are malformed on purpose, and some orders cannot be had: both are told of, neither
+//! stops anything. Ctrl-C ends it politely.
+#![expect(clippy::print_stdout, reason = "what the program is for")]
 
+mod args;
+mod crash;
 mod effects;
-mod flow;
 mod orders;
-mod verify;
+mod progress;
+mod shop;
 
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
-use workflow::{Engine, Error, StartError};
+use workflow::store::RunFilter;
+use workflow::{Engine, RedbStore};
 
-use crate::effects::World;
-use crate::flow::{Receipt, checkout};
+use args::{Args, USAGE};
+use effects::{Count, Effects, Written};
+use orders::Order;
+use progress::Progress;
+use shop::{Outcome, Shop, checkout};
 
-struct Options {
-    dir: PathBuf,
-    orders: PathBuf,
-    fresh: bool,
-    verify: bool,
-}
-
-impl Options {
-    fn read() -> Result<Self, String> {
-        let mut options = Self {
-            dir: std::env::temp_dir().join("workflow-checkout"),
-            orders: PathBuf::from(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/checkout/orders.jsonl"
-            )),
-            fresh: false,
-            verify: false,
-        };
-        let mut words = std::env::args().skip(1);
-        while let Some(word) = words.next() {
-            let mut path = || {
-                words
-                    .next()
-                    .map(PathBuf::from)
-                    .ok_or(format!("`{word}` needs a path"))
-            };
-            match word.as_str() {
-                "--dir" => options.dir = path()?,
-                "--orders" => options.orders = path()?,
-                "--fresh" => options.fresh = true,
-                "--verify" => options.verify = true,
-                _ => {
-                    return Err(format!(
-                        "unknown option `{word}`; known: --dir PATH, --orders PATH, --fresh, --verify"
-                    ));
-                }
-            }
-        }
-        Ok(options)
-    }
-}
-
-/// How the orders came out.
-#[derive(Default)]
-struct Tally {
-    shipped: usize,
-    expired: usize,
-    failed: usize,
-    interrupted: usize,
-}
-
-impl Tally {
-    fn count(&mut self, outcome: Result<Receipt, Error>) -> Result<(), Error> {
-        match outcome {
-            Ok(Receipt::Shipped { .. }) => self.shipped += 1,
-            Ok(Receipt::Expired) => self.expired += 1,
-            Err(Error::Failed(_)) => self.failed += 1,
-            Err(Error::ShutDown(_) | Error::Start(StartError::ShuttingDown)) => {
-                self.interrupted += 1;
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-}
+/// How many orders are under way at a time.
+const AT_A_TIME: usize = 64;
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    let options = match Options::read() {
-        Ok(options) => options,
-        Err(why) => {
-            println!("{why}");
-            return ExitCode::from(2);
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let args = match Args::read(std::env::args().skip(1)) {
+        Ok(Some(args)) => args,
+        Ok(None) => {
+            println!("{USAGE}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => {
+            println!("{error}\n{USAGE}");
+            return Ok(ExitCode::from(2));
         }
     };
-    match run(&options).await {
-        Ok(code) => code,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-async fn run(options: &Options) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    if options.fresh && options.dir.exists() {
-        std::fs::remove_dir_all(&options.dir)?;
-    }
-    std::fs::create_dir_all(&options.dir)?;
-    let (orders, malformed) = orders::read(&options.orders)?;
-    println!(
-        "{} orders, {} lines that are none:",
-        orders.len(),
-        malformed.len()
-    );
-    for line in malformed.iter().take(3) {
-        println!("  line {}: {}", line.line, line.why);
-    }
-    if malformed.len() > 3 {
-        println!("  .. and {} more", malformed.len() - 3);
-    }
-
-    let effects_file = options.dir.join("effects.log");
-    let world = World::open(&effects_file)?;
-    let engine = Engine::builder()
-        .workflow(checkout)
-        .state(world)
-        .open(options.dir.join("checkout.redb"))
-        .await?;
-    resumed(&engine).await?;
-
-    let total = u64::try_from(orders.len())?;
     let began = Instant::now();
-    let progress = Progress::new(total);
-    let mut running = JoinSet::new();
-    for order in orders {
-        let engine = engine.clone();
-        running.spawn(async move { engine.run(order.id.clone(), checkout(order)).await });
+    if args.fresh && args.dir.join(EFFECTS).exists() {
+        std::fs::remove_dir_all(&args.dir)?;
     }
-    let mut tally = Tally::default();
-    let mut stopping = false;
-    loop {
-        tokio::select! {
-            ended = running.join_next() => match ended {
-                Some(ended) => {
-                    tally.count(ended?)?;
-                    progress.step();
-                }
-                None => break,
-            },
-            _ = tokio::signal::ctrl_c(), if !stopping => {
-                stopping = true;
-                progress.say("shutting down; run it again to go on");
-                let engine = engine.clone();
-                tokio::spawn(async move { engine.shutdown(Duration::from_secs(5)).await });
-            }
-        }
-    }
-    progress.finish();
+    std::fs::create_dir_all(&args.dir)?;
 
-    let took = began.elapsed();
-    println!("\n  shipped      {:>6}", tally.shipped);
-    println!("  expired      {:>6}", tally.expired);
-    println!("  failed       {:>6}   (sold out)", tally.failed);
-    println!("  to go on     {:>6}", tally.interrupted);
-    println!("  took         {took:>6.1?}\n");
-    if stopping {
-        return Ok(ExitCode::SUCCESS);
+    let (orders, malformed) = orders::read(&args.orders)?;
+    println!("{} orders in {}", orders.len(), args.orders.display());
+    for line in &malformed {
+        println!("  line {}: {}", line.line, line.reason);
     }
-    let mut fine = true;
-    if options.verify {
-        let verdict = verify::verify(&engine, &effects_file).await?;
-        println!(
-            "{} recorded effects, each exactly once; {} more were cut off before they were recorded",
-            verdict.recorded, verdict.unrecorded
-        );
-        println!("runs by state: {:?}", verdict.states);
-        for wrong in verdict.wrong.iter().take(20) {
-            println!("WRONG: {wrong}");
-        }
-        fine = verdict.wrong.is_empty();
-        println!("{}", if fine { "verified" } else { "NOT verified" });
+
+    let engine = open(&args.dir).await?;
+    let (done, under_way) = known(&engine).await?;
+    println!("the store is in {}", args.dir.display());
+    println!("  {done} orders are done, {under_way} are under way and go on");
+
+    let worked = tokio::select! {
+        summary = work(&engine, &orders, done) => Some(summary?),
+        _ = tokio::signal::ctrl_c() => None,
+    };
+    let Some(mut summary) = worked else {
+        engine.shutdown(Duration::from_secs(5)).await?;
+        println!("stopped; run it again to go on");
+        return Ok(ExitCode::from(130));
+    };
+    summary.malformed = malformed.len();
+    summary.print(began.elapsed());
+
+    let mut right = summary.stuck.is_empty();
+    if args.verify {
+        right &= verify(&engine, &orders, &args.dir).await?;
+    } else if done == orders.len() {
+        println!("all were done before; --fresh begins anew");
     }
     engine.shutdown(Duration::from_secs(5)).await?;
-    Ok(if fine {
+    Ok(if right {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// Says what an earlier run of this program left behind.
-async fn resumed(engine: &Engine) -> Result<(), Error> {
-    let mut filter = workflow::store::RunFilter {
-        limit: 1_000,
-        ..Default::default()
+const EFFECTS: &str = "effects.log";
+
+async fn open(dir: &Path) -> Result<Engine, Box<dyn Error>> {
+    let shop = Shop {
+        effects: Arc::new(Effects::open(&dir.join(EFFECTS))?),
     };
-    let (mut over, mut open) = (0usize, 0usize);
+    let builder = Engine::builder().workflow(checkout).state(shop);
+    let path = dir.join("checkout.redb");
+    // Only the crash test sets it.
+    let Ok(appends) = std::env::var("CHECKOUT_KILL_AT_COMMIT") else {
+        return Ok(builder.open(path).await?);
+    };
+    let store = crash::Crashing {
+        store: RedbStore::open(path)?,
+        left: appends.parse::<u64>()?.into(),
+    };
+    Ok(builder.store(store).build().await?)
+}
+
+/// How many orders an earlier process brought to their end, and how many it began.
+async fn known(engine: &Engine) -> Result<(usize, usize), workflow::Error> {
+    let (mut done, mut under_way) = (0, 0);
+    let mut filter = RunFilter::default();
     loop {
         let page = engine.list(&filter).await?;
-        over += page.rows.iter().filter(|row| row.state.is_final()).count();
-        open += page.rows.iter().filter(|row| !row.state.is_final()).count();
-        let Some(next) = page.next else { break };
-        filter.after = Some(next);
+        let ended = page.rows.iter().filter(|row| row.state.is_final()).count();
+        done += ended;
+        under_way += page.rows.len() - ended;
+        if page.next.is_none() {
+            return Ok((done, under_way));
+        }
+        filter.after = page.next;
     }
-    if over + open > 0 {
-        println!("resumed: {over} orders were done, {open} were under way and go on");
-    }
-    Ok(())
 }
 
-/// A bar on a terminal, plain lines elsewhere.
-struct Progress {
-    bar: Option<ProgressBar>,
-    done: std::cell::Cell<u64>,
-    total: u64,
-}
-
-impl Progress {
-    fn new(total: u64) -> Self {
-        let style =
-            ProgressStyle::with_template("  {bar:40} {pos}/{len} orders, {per_sec}, {eta} left");
-        let bar = io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(total);
-            match style {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            }
+/// Runs each order to its end, [`AT_A_TIME`] at a time. Orders that were done before are only looked up.
+async fn work(engine: &Engine, orders: &[Order], done: usize) -> Result<Summary, Box<dyn Error>> {
+    let progress = Progress::new(orders.len(), done);
+    let mut summary = Summary::default();
+    let mut running = JoinSet::new();
+    for order in orders {
+        if running.len() == AT_A_TIME
+            && let Some(ended) = running.join_next().await
+        {
+            summary.add(ended?);
+            progress.show(summary.orders());
+        }
+        let (engine, order) = (engine.clone(), order.clone());
+        running.spawn(async move {
+            let id = order.id.clone();
+            let result = engine.run(id.clone(), checkout(order)).await;
+            (id, result)
         });
-        Self {
-            bar,
-            done: std::cell::Cell::new(0),
-            total,
+    }
+    while let Some(ended) = running.join_next().await {
+        summary.add(ended?);
+        progress.show(summary.orders());
+    }
+    progress.finish();
+    Ok(summary)
+}
+
+/// What became of the orders.
+#[derive(Debug, Default)]
+struct Summary {
+    paid: usize,
+    expired: usize,
+    refused: usize,
+    malformed: usize,
+    stuck: Vec<String>,
+    cents: u64,
+}
+
+impl Summary {
+    fn add(&mut self, (id, result): (String, Result<shop::Receipt, workflow::Error>)) {
+        match result {
+            Ok(receipt) if receipt.outcome == Outcome::Paid => {
+                self.paid += 1;
+                self.cents += receipt.cents;
+            }
+            Ok(_) => self.expired += 1,
+            Err(workflow::Error::Failed(_)) => self.refused += 1,
+            Err(error) => self.stuck.push(format!("{id}: {error}")),
         }
     }
 
-    fn step(&self) {
-        let done = self.done.get() + 1;
-        self.done.set(done);
-        match &self.bar {
-            Some(bar) => bar.inc(1),
-            None if done.is_multiple_of(500) => println!("  {done} of {} orders", self.total),
-            None => {}
-        }
+    fn orders(&self) -> usize {
+        self.paid + self.expired + self.refused + self.stuck.len()
     }
 
-    fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None => println!("{text}"),
+    fn print(&self, took: Duration) {
+        println!();
+        println!("  paid       {:>8}", self.paid);
+        println!(
+            "  expired    {:>8}   nobody paid within the window",
+            self.expired
+        );
+        println!("  refused    {:>8}   sold out", self.refused);
+        println!("  malformed  {:>8}   lines of the file", self.malformed);
+        println!("  stuck      {:>8}", self.stuck.len());
+        println!(
+            "  taken      {:>8}.{:02}",
+            self.cents / 100,
+            self.cents % 100
+        );
+        println!("  in         {:>8.1} s", took.as_secs_f64());
+        for stuck in &self.stuck {
+            println!("  {stuck}");
         }
     }
+}
 
-    fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish();
-        }
+/// Lays the effects file beside the histories. False when they disagree.
+async fn verify(engine: &Engine, orders: &[Order], dir: &Path) -> Result<bool, Box<dyn Error>> {
+    let written = Written::read(&dir.join(EFFECTS))?;
+    let mut count = Count::default();
+    let mut open = 0;
+    for order in orders {
+        let run = engine.attach::<checkout>(&order.id).await?;
+        open += usize::from(!run.status().await?.state.is_final());
+        written.compare(&order.id, &run.history().await?, &mut count);
     }
+    println!();
+    println!("  effects in the file     {:>8}", written.lines());
+    println!(
+        "  steps recorded          {:>8}   each effect there once, and never again",
+        count.recorded
+    );
+    println!(
+        "  effects unrecorded      {:>8}   cut off before their record, then had again or given up",
+        written.lines().saturating_sub(count.recorded)
+    );
+    println!("  orders not at their end {open:>8}");
+    println!("  wrong                   {:>8}", count.wrong.len());
+    for wrong in &count.wrong {
+        println!("  {wrong}: its recorded effect is missing, double, or was had again");
+    }
+    Ok(open == 0 && count.wrong.is_empty())
 }

@@ -1,59 +1,59 @@
-//! The orders file: one JSON object a line, as a shop's export has it. What cannot be read is reported, not fatal.
+//! The orders file: one JSON object a line. A line that is no order is told of, and the rest goes on.
 
-use std::fs;
-use std::io;
+use std::collections::HashSet;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// An order, as the shop wrote it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
-    pub id: String,
-    pub customer: String,
-    pub items: Vec<Item>,
-    /// How long the customer takes to pay, in milliseconds; absent when the customer never does.
-    pub pays_after: Option<u64>,
+pub(crate) struct Order {
+    pub(crate) id: String,
+    pub(crate) customer: String,
+    pub(crate) items: Vec<Item>,
+    pub(crate) cents: u64,
 }
 
-/// One line of an order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Item {
-    pub sku: String,
-    pub count: u32,
-    pub cents: u64,
+pub(crate) struct Item {
+    pub(crate) sku: String,
+    pub(crate) quantity: u32,
 }
 
 /// A line that is no order.
 #[derive(Debug)]
-pub struct Malformed {
-    pub line: usize,
-    pub why: String,
+pub(crate) struct Malformed {
+    pub(crate) line: usize,
+    pub(crate) reason: String,
 }
 
-/// Reads the file: the orders, and the lines that are none.
-pub fn read(path: &Path) -> io::Result<(Vec<Order>, Vec<Malformed>)> {
+/// Reads the whole file.
+pub(crate) fn read(path: &Path) -> io::Result<(Vec<Order>, Vec<Malformed>)> {
+    let file = io::BufReader::new(std::fs::File::open(path)?);
     let (mut orders, mut malformed) = (Vec::new(), Vec::new());
-    for (index, line) in fs::read_to_string(path)?.lines().enumerate() {
-        let parsed = serde_json::from_str::<Order>(line).map_err(|error| error.to_string());
-        match parsed.and_then(check) {
+    let mut seen = HashSet::new();
+    for (index, line) in file.lines().enumerate() {
+        match parse(&line?, &mut seen) {
             Ok(order) => orders.push(order),
-            Err(why) => malformed.push(Malformed {
+            Err(reason) => malformed.push(Malformed {
                 line: index + 1,
-                why,
+                reason,
             }),
         }
     }
     Ok((orders, malformed))
 }
 
-fn check(order: Order) -> Result<Order, String> {
-    workflow::RunId::new(&order.id).map_err(|error| error.to_string())?;
+fn parse(line: &str, seen: &mut HashSet<String>) -> Result<Order, String> {
+    let order: Order = serde_json::from_str(line).map_err(|error| error.to_string())?;
     if order.items.is_empty() {
-        return Err("the order has no items".to_owned());
+        return Err(format!("{} has no items", order.id));
     }
-    if order.items.iter().any(|item| item.count == 0) {
-        return Err("an item is ordered zero times".to_owned());
+    if let Some(item) = order.items.iter().find(|item| item.quantity == 0) {
+        return Err(format!("{} wants 0 of {}", order.id, item.sku));
+    }
+    if !seen.insert(order.id.clone()) {
+        return Err(format!("{} stands above already", order.id));
     }
     Ok(order)
 }

@@ -1,0 +1,79 @@
+//! For the crash test: a store that has the process killed with SIGKILL right after its n-th append became durable, before
+//! anyone learns of it. A shop has no use for it.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use workflow::store::{
+    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+};
+use workflow::{RedbStore, RunId, Timestamp, replay::RunKey};
+
+#[derive(Debug)]
+pub(crate) struct Crashing {
+    pub(crate) store: RedbStore,
+    pub(crate) left: AtomicU64,
+}
+
+impl Store for Crashing {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(async move {
+            let appended = self.store.append(append).await;
+            if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                let pid = std::process::id().to_string();
+                let killed = Command::new("kill").args(["-9", &pid]).status();
+                unreachable!("killed: {killed:?}");
+            }
+            appended
+        })
+    }
+
+    fn identity(&self) -> Identity {
+        self.store.identity()
+    }
+
+    fn allocate(&self) -> RunKey {
+        self.store.allocate()
+    }
+
+    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.store.cancel(run, at)
+    }
+
+    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
+        self.store.find(id)
+    }
+
+    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
+        self.store.row(run)
+    }
+
+    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
+        self.store.load(run)
+    }
+
+    fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
+        self.store.due(after, until, limit)
+    }
+
+    fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.store.active(after, limit)
+    }
+
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.store.list(filter)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.close()
+    }
+}

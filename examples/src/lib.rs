@@ -1,1 +1,0 @@
-//! The programs of this package are its examples; see `Cargo.toml`.
