@@ -9,5 +9,6 @@ mod branches;
 mod handle;
 mod parking;
 mod recovery;
+mod restarts;
 mod sleep;
 mod steps;
