@@ -7,6 +7,7 @@
 
 mod branches;
 mod handle;
+mod logs;
 mod parking;
 mod recovery;
 mod restarts;

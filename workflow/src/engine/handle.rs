@@ -143,10 +143,16 @@ impl<W: Workflow> RunHandle<W> {
         let Some(row) = inner.store.row(self.run).await? else {
             return Ok(None);
         };
-        if row.state == RunState::Parked
-            && let Some(Parked { reason, detail, .. }) = row.parked
-            && !inner.is_live(self.run)
-        {
+        if row.state == RunState::Parked && !inner.is_live(self.run) {
+            let Some(parked) = row.parked else {
+                return Ok(None);
+            };
+            if inner.may_try(&parked) {
+                // Other code could not go on with it. This one has not tried yet, and whoever asks wants it to.
+                inner.wake(self.run);
+                return Ok(None);
+            }
+            let Parked { reason, detail, .. } = parked;
             return Ok(Some(Told::Parked(ParkedRun {
                 id: row.id,
                 reason,

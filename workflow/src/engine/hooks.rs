@@ -96,19 +96,23 @@ impl Hooks {
         let task = tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 let hooks = self.clone();
-                // Its error would be a panic outside the hooks, or the runtime going down: nobody is left to tell.
-                let _ = tokio::task::spawn_blocking(move || hooks.tell(&event)).await;
+                let told = tokio::task::spawn_blocking(move || {
+                    let harmed = hooks.tell(&event);
+                    (harmed, event)
+                });
+                // Its error would be the runtime going down: nobody is left to tell.
+                if let Ok((harmed @ 1.., event)) = told.await {
+                    tracing::warn!(?event, harmed, "an error hook panicked");
+                }
             }
         });
         Reporter(Mutex::new(Some((sender, task))))
     }
 
-    fn tell(&self, event: &ErrorEvent) {
-        for hook in &self.0 {
-            if catch_unwind(AssertUnwindSafe(|| hook(event))).is_err() {
-                tracing::warn!(?event, "an error hook panicked");
-            }
-        }
+    /// Calls every hook. How many of them panicked.
+    fn tell(&self, event: &ErrorEvent) -> usize {
+        let panics = |hook: &&Arc<Hook>| catch_unwind(AssertUnwindSafe(|| hook(event))).is_err();
+        self.0.iter().filter(panics).count()
     }
 }
 

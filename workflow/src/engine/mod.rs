@@ -36,7 +36,7 @@ use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, RunId, RunKey, RunState, Timestamp};
-use crate::store::{Appended, Identity, Page, RunFilter, RunRow, Store};
+use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use hooks::Reporter;
 use host::Random;
@@ -298,6 +298,11 @@ impl Inner {
     pub(crate) fn leaves_memory(&self, wake_at: Option<Timestamp>) -> bool {
         let crowded = self.crowd.load(Ordering::Relaxed) > 0;
         crowded || wake_at.is_none_or(|at| at.since(self.clock.now()) > self.linger)
+    }
+
+    /// Whether this code is worth a try where that parking says other code could not go on: one try per build.
+    pub(crate) fn may_try(&self, parked: &Parked) -> bool {
+        parked.by != self.code && parked.reason.wakes_with_other_code()
     }
 
     async fn cancel(&self, id: &RunId, run: RunKey) -> Result<(), CancelError> {

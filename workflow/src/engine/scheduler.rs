@@ -139,9 +139,10 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
         let page = inner.store.list(&filter).await?;
         for row in page.rows {
             // One try per build: what this code could not go on with, it cannot go on with now.
-            let other = row.parked.as_ref().is_some_and(|parked| {
-                parked.by != inner.code && parked.reason.wakes_with_other_code()
-            });
+            let other = row
+                .parked
+                .as_ref()
+                .is_some_and(|parked| inner.may_try(parked));
             if !other {
                 left += 1;
             } else if admit(inner, row.key).await {

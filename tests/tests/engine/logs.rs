@@ -1,0 +1,200 @@
+//! What the engine says to the log.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use workflow::{Failure, critical, sleep, step, workflow};
+use workflow_tests::{Counter, World, pass};
+
+/// What was said, a line per event or new span: its level, then its fields.
+#[derive(Debug, Clone, Default)]
+struct Log(Arc<Mutex<Vec<(Level, String)>>>);
+
+impl Log {
+    fn at_least(&self, level: Level) -> Vec<String> {
+        let lines = self.0.lock().unwrap();
+        lines
+            .iter()
+            .filter(|(of, _)| *of <= level)
+            .map(|(_, line)| line.clone())
+            .collect()
+    }
+
+    fn note(&self, level: Level, name: &str, fields: impl FnOnce(&mut Line)) {
+        let mut line = Line(name.to_owned());
+        fields(&mut line);
+        self.0.lock().unwrap().push((level, line.0));
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _ = write!(self.0, " {}={value:?}", field.name());
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("workflow")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.note(*span.metadata().level(), span.metadata().name(), |line| {
+            span.record(line)
+        });
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        self.note(*event.metadata().level(), "event", |line| {
+            event.record(line)
+        });
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[step]
+async fn note(calls: &Counter) -> u32 {
+    u32::try_from(calls.hit()).unwrap()
+}
+
+#[workflow]
+async fn napping(#[state] calls: Counter) -> Result<u32, Failure> {
+    let one = note(&calls).await?;
+    sleep!(nap, "1h").await;
+    Ok(one)
+}
+
+// UA-27
+#[tokio::test(start_paused = true)]
+async fn a_run_that_sleeps_and_wakes_says_nothing_alarming_and_replays_in_silence() {
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = world
+        .engine()
+        .workflow(napping)
+        .state(calls.clone())
+        .build()
+        .await
+        .unwrap();
+    assert_eq!(engine.run("r", napping()).await.unwrap(), 1);
+    assert_eq!(log.at_least(Level::WARN), Vec::<String>::new());
+    let steps = log
+        .at_least(Level::INFO)
+        .into_iter()
+        .filter(|line| line.starts_with("workflow.step"));
+    let steps: Vec<_> = steps.collect();
+    assert_eq!(
+        steps.len(),
+        1,
+        "a step that is replayed has no span: {steps:?}"
+    );
+    assert!(
+        steps[0].contains("location=note") && steps[0].contains("attempt=1"),
+        "{steps:?}"
+    );
+}
+
+#[step(retries = 0)]
+async fn declined() -> Result<u32, workflow::Critical> {
+    Err(critical("declined"))
+}
+
+#[workflow]
+async fn declining() -> Result<u32, Failure> {
+    declined().await
+}
+
+// RVT-STEP-26
+#[tokio::test(start_paused = true)]
+async fn an_error_hook_that_panics_is_warned_of_once_and_harms_nothing() {
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let world = World::new();
+    // Its own message would clutter the test's output.
+    std::panic::set_hook(Box::new(|_| {}));
+    let engine = world
+        .engine()
+        .workflow(declining)
+        .on_error(|_| panic!("the hook is broken"))
+        .build()
+        .await
+        .unwrap();
+    let failure = engine.run("r", declining()).await.unwrap_err();
+    assert_eq!(failure.failure().unwrap().message(), "declined");
+    engine
+        .shutdown(std::time::Duration::from_secs(1))
+        .await
+        .unwrap();
+    drop(std::panic::take_hook());
+    let warned = log.at_least(Level::WARN);
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].contains("an error hook panicked"), "{warned:?}");
+}
+
+// UA-36
+#[tokio::test(start_paused = true)]
+async fn at_start_one_line_says_how_many_runs_go_on_and_how_many_do_not() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = world
+        .engine()
+        .workflow(napping)
+        .state(calls.clone())
+        .build()
+        .await
+        .unwrap();
+    for id in ["a", "b", "c"] {
+        engine.start(id, napping()).await.unwrap();
+    }
+    pass(10).await;
+    let world = world.crash();
+    drop(engine);
+    // A program that does not know the workflow parks what comes due, and says why.
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let engine = world.engine().workflow(declining).build().await.unwrap();
+    pass(3_600_100).await;
+    let parked = log.at_least(Level::WARN);
+    assert_eq!(parked.len(), 3, "{parked:?}");
+    assert!(
+        parked
+            .iter()
+            .all(|line| line.contains("unregistered") && line.contains("napping")),
+        "{parked:?}"
+    );
+    drop(engine);
+    let world = world.crash();
+    let engine = world.engine().workflow(declining).build().await.unwrap();
+    pass(10).await;
+    let said = log.at_least(Level::INFO);
+    let last = said.last().unwrap();
+    assert!(
+        last.contains("parked=3") && last.contains("resumed=0"),
+        "{said:?}"
+    );
+    drop(engine);
+    // One that knows it goes on with them by itself.
+    let world = world.crash();
+    let engine = world
+        .engine()
+        .code_id(2)
+        .workflow(napping)
+        .state(calls.clone())
+        .build()
+        .await
+        .unwrap();
+    assert_eq!(engine.run("a", napping()).await.unwrap(), 1);
+}
