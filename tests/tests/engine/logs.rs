@@ -45,7 +45,7 @@ impl Subscriber for Log {
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         self.note(*span.metadata().level(), span.metadata().name(), |line| {
-            span.record(line)
+            span.record(line);
         });
         Id::from_u64(1)
     }
@@ -56,7 +56,7 @@ impl Subscriber for Log {
 
     fn event(&self, event: &Event<'_>) {
         self.note(*event.metadata().level(), "event", |line| {
-            event.record(line)
+            event.record(line);
         });
     }
 
