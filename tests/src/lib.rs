@@ -2,6 +2,7 @@
 
 mod fault;
 pub mod program;
+mod slow;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use workflow::{Engine, EngineBuilder, MemoryStore, Timestamp, TokioClock};
 
 pub use fault::{Fault, FaultStore};
+pub use slow::{SlowStore, late};
 
 /// A clock and a store. Engines come and go over them.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@
 )]
 
 mod branches;
+mod broken;
 mod handle;
 mod logs;
 mod parking;

@@ -479,9 +479,12 @@ impl Driver {
                 self.grace = Some(Box::pin(tokio::time::sleep(
                     grace.min(Duration::from_secs(86_400 * 365)),
                 )));
-                // A run that has not passed the gate has nothing to save.
-                let replaying = self.run.replay().phase() == Phase::Replaying;
-                replaying.then_some(Exit::Suspended(None))
+                // A run that has not passed the gate has nothing to save, and is due when its row says.
+                let replay = self.run.replay();
+                let replaying = replay.phase() == Phase::Replaying
+                    && self.parking.is_none()
+                    && self.writing.is_none();
+                replaying.then(|| Exit::Suspended(replay.recorded_wake()))
             }
         }
     }

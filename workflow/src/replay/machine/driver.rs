@@ -314,6 +314,11 @@ impl Replay {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
+    /// The wake time in the run's row, as of the last batch closed.
+    pub fn recorded_wake(&self) -> Option<Timestamp> {
+        self.row.1
+    }
+
     /// True when [`poll_append`](Self::poll_append) would give a batch.
     pub fn wants_append(&self) -> bool {
         if self.phase != Phase::Live || self.in_flight.is_some() {

@@ -1,0 +1,110 @@
+//! A store whose answers take their time on the way: what it says was true when it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use workflow::MemoryStore;
+use workflow::replay::{RunId, RunKey, Timestamp};
+use workflow::store::{
+    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+};
+
+use crate::pass;
+
+type Delays = Arc<Mutex<VecDeque<u64>>>;
+
+/// A [`MemoryStore`] whose next answers come so many milliseconds late.
+#[derive(Debug, Clone, Default)]
+pub struct SlowStore {
+    store: Arc<MemoryStore>,
+    /// Of `append`.
+    pub appends: Delays,
+    /// Of `find`.
+    pub finds: Delays,
+    /// Of `load`.
+    pub loads: Delays,
+}
+
+impl SlowStore {
+    /// The store, as fast as ever until told otherwise.
+    #[must_use]
+    pub fn over(store: &Arc<MemoryStore>) -> Self {
+        Self {
+            store: Arc::clone(store),
+            ..Self::default()
+        }
+    }
+}
+
+/// Makes the next answers late.
+pub fn late(delays: &Delays, millis: impl IntoIterator<Item = u64>) {
+    let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+    delays.extend(millis);
+}
+
+async fn wait(delays: &Delays) {
+    let next = delays
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .pop_front();
+    if let Some(millis) = next.filter(|millis| *millis > 0) {
+        pass(millis).await;
+    }
+}
+
+impl Store for SlowStore {
+    fn identity(&self) -> Identity {
+        self.store.identity()
+    }
+    fn allocate(&self) -> RunKey {
+        self.store.allocate()
+    }
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        Box::pin(async move {
+            let answer = self.store.append(append).await;
+            wait(&self.appends).await;
+            answer
+        })
+    }
+    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.store.cancel(run, at)
+    }
+    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
+        Box::pin(async move {
+            let answer = self.store.find(id).await;
+            wait(&self.finds).await;
+            answer
+        })
+    }
+    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
+        self.store.row(run)
+    }
+    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
+        Box::pin(async move {
+            let answer = self.store.load(run).await;
+            wait(&self.loads).await;
+            answer
+        })
+    }
+    fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
+        self.store.due(after, until, limit)
+    }
+    fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.store.active(after, limit)
+    }
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.store.list(filter)
+    }
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.close()
+    }
+}

@@ -1,0 +1,114 @@
+//! Races between memory and the store: leaving, loading, cancelling, beginning.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow::{Clock, Engine, Error, Failure, ParkReason, race, sleep, step, workflow};
+use workflow_tests::{Counter, Fault, FaultStore, SlowStore, World, late, pass};
+
+#[step(timeout = "none")]
+async fn work(calls: &Counter, millis: u64) -> u64 {
+    calls.hit();
+    pass(millis).await;
+    millis
+}
+
+#[step(timeout = "none")]
+async fn hang(calls: &Counter) -> u64 {
+    calls.hit();
+    pending::<()>().await;
+    0
+}
+
+#[workflow]
+async fn working(millis: u64, #[state] calls: Counter) -> Result<u64, Failure> {
+    let first = work(&calls, millis).await?;
+    Ok(first)
+}
+
+#[workflow]
+async fn napping(#[state] calls: Counter) -> Result<u64, Failure> {
+    sleep!(nap, "1h").await;
+    let first = work(&calls, 1).await?;
+    Ok(first)
+}
+
+#[workflow]
+async fn hanging(#[state] calls: Counter) -> Result<u64, Failure> {
+    hang(&calls).await
+}
+
+#[workflow]
+async fn deadline(#[state] calls: Counter) -> Result<u64, Failure> {
+    let won = race!(r, done = hang(&calls).await?, late = {
+        sleep!(window, "1h").await;
+        7
+    })
+    .await?;
+    Ok(won.value)
+}
+
+struct Bomb;
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[workflow]
+async fn bombs() -> Result<u64, Failure> {
+    let bomb = Bomb;
+    sleep!(nap, "1h").await;
+    std::mem::forget(bomb);
+    Ok(1)
+}
+
+static BROKEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+
+#[workflow]
+async fn flaky(#[state] calls: Counter) -> Result<u64, Failure> {
+    let first = work(&calls, 1).await?;
+    assert!(!BROKEN.swap(false, std::sync::atomic::Ordering::SeqCst), "broken");
+    Ok(first)
+}
+
+async fn engine(world: &World, calls: &Counter, room: usize, store: impl workflow::store::Store) -> Engine {
+    let engine = world.engine().shared_store(Arc::new(store)).state(calls.clone()).in_memory(room);
+    engine
+        .workflow(working)
+        .workflow(napping)
+        .workflow(hanging)
+        .workflow(deadline)
+        .workflow(bombs)
+        .workflow(flaky)
+        .build()
+        .await
+        .unwrap()
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_hours(3), future).await.expect("it hangs")
+}
+
+#[tokio::test(start_paused = true)]
+async fn d1_evicted_while_replaying_wakes_at_its_deadline() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
+    let run = engine.start("a", napping()).await.unwrap();
+    pass(1_000).await;
+    let at = run.status().await.unwrap().wake_at.unwrap();
+    let wait = at.as_millis() - world.clock().now().as_millis();
+    pass(u64::try_from(wait).unwrap()).await;
+    // The timetable has woken it; its code was not polled yet.
+    for _ in 0..1_000 {
+        if engine.in_memory() == 1 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(run.evict(Duration::ZERO));
+    pass(1_000_000).await;
+    assert_eq!(run.try_result().await.unwrap(), Some(1));
+}
+
