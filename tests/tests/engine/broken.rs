@@ -112,3 +112,17 @@ async fn d1_evicted_while_replaying_wakes_at_its_deadline() {
     assert_eq!(run.try_result().await.unwrap(), Some(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn d2_evicted_beside_a_body_wakes_at_its_deadline() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
+    let run = engine.start("a", deadline()).await.unwrap();
+    pass(10).await;
+    run.evict(Duration::ZERO);
+    pass(10).await;
+    assert_eq!(engine.in_memory(), 0);
+    pass(2 * 3_600_000).await;
+    assert!(run.status().await.unwrap().state.is_final());
+}
+
+

@@ -333,6 +333,9 @@ impl Replay {
     fn resting_row(&self) -> (RunState, Option<Timestamp>) {
         if self.is_resting() {
             (RunState::Waiting, self.next_deadline())
+        } else if self.draining {
+            // It leaves memory in the middle of something, and is due all the same.
+            (RunState::Running, self.next_deadline())
         } else {
             (RunState::Running, None)
         }
