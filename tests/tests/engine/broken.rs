@@ -126,3 +126,14 @@ async fn d2_evicted_beside_a_body_wakes_at_its_deadline() {
 }
 
 
+#[tokio::test(start_paused = true)]
+async fn d3_shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
+    let run = engine.start("a", hanging()).await.unwrap();
+    pass(10).await;
+    run.evict(Duration::from_hours(1));
+    pass(10).await;
+    tokio::time::timeout(Duration::from_mins(1), engine.shutdown(Duration::from_secs(1))).await.expect("hangs").unwrap();
+}
+

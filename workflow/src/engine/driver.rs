@@ -9,7 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
@@ -473,12 +472,10 @@ impl Driver {
                 self.body = None;
                 Some(Exit::Refused(Appended::Final))
             }
-            Command::Evict { grace } => {
+            Command::Evict { by } => {
                 self.draining = true;
                 self.run.replay().handle_drain();
-                self.grace = Some(Box::pin(tokio::time::sleep(
-                    grace.min(Duration::from_secs(86_400 * 365)),
-                )));
+                self.grace = Some(Box::pin(tokio::time::sleep_until(by)));
                 // A run that has not passed the gate has nothing to save, and is due when its row says.
                 let replay = self.run.replay();
                 let replaying = replay.phase() == Phase::Replaying

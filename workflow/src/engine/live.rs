@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
-use std::time::Duration;
 
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::Inner;
 use super::hooks::{ErrorEvent, Retry};
@@ -26,7 +26,8 @@ pub(crate) struct Live {
     number: AtomicU64,
     /// The number of its last record when it was loaded.
     loaded_seq: AtomicU64,
-    evicting: AtomicBool,
+    /// Asked to leave memory by then.
+    evicting: Mutex<Option<Instant>>,
     /// The retries of the steps whose failures are not yet recorded.
     failing: Mutex<Vec<(Location, u32, u32)>>,
     /// The task that drives it.
@@ -38,8 +39,8 @@ pub(crate) struct Live {
 pub(crate) enum Command {
     /// The store has it cancelled.
     Cancelled,
-    /// Leave memory; bodies may end within this time.
-    Evict { grace: Duration },
+    /// Leave memory; bodies may end until then.
+    Evict { by: Instant },
 }
 
 impl Live {
@@ -59,7 +60,7 @@ impl Live {
             command: Mutex::default(),
             number: AtomicU64::new(number),
             loaded_seq: AtomicU64::new(0),
-            evicting: AtomicBool::new(false),
+            evicting: Mutex::default(),
             failing: Mutex::default(),
             task: Mutex::default(),
         }
@@ -92,10 +93,16 @@ impl Live {
         self.wakes.wake_driver();
     }
 
-    /// Asks it to leave memory, unless it was asked before.
-    pub(crate) fn evict_once(&self, grace: Duration) {
-        if !self.evicting.swap(true, Ordering::SeqCst) {
-            self.tell(Command::Evict { grace });
+    /// Asks it to leave memory, unless it was asked before to do so by then.
+    pub(crate) fn evict_by(&self, by: Instant) {
+        let mut evicting = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
+        let sooner = evicting.is_none_or(|known| by < known);
+        if sooner {
+            *evicting = Some(by);
+        }
+        drop(evicting);
+        if sooner {
+            self.tell(Command::Evict { by });
         }
     }
 

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
 
 pub use builder::EngineBuilder;
 pub use clock::{Clock, SystemClock, TokioClock};
@@ -251,6 +252,7 @@ impl Engine {
         inner.closing.store(true, Ordering::SeqCst);
         inner.scheduler.stop();
         inner.room.close();
+        let by = ends(grace);
         loop {
             let left = inner.left.notified();
             tokio::pin!(left);
@@ -260,7 +262,7 @@ impl Engine {
                 break;
             }
             for run in live {
-                run.evict_once(grace);
+                run.evict_by(by);
             }
             left.await;
         }
@@ -330,7 +332,7 @@ impl Inner {
     /// Takes a run out of memory; true when it was there.
     pub(crate) fn evict(&self, run: RunKey, grace: Duration) -> bool {
         let live = self.runs().by_key.get(&run).cloned();
-        live.inspect(|live| live.evict_once(grace)).is_some()
+        live.inspect(|live| live.evict_by(ends(grace))).is_some()
     }
 
     pub(crate) fn is_live(&self, run: RunKey) -> bool {
@@ -342,6 +344,11 @@ impl Inner {
             board.tell(told);
         }
     }
+}
+
+/// When a grace that begins now is over.
+fn ends(grace: Duration) -> Instant {
+    Instant::now() + grace.min(Duration::from_secs(86_400 * 365))
 }
 
 /// The state of a run as an engine tells it; a run that is being driven is running, whatever its row still says.
