@@ -137,3 +137,15 @@ async fn d3_shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
     tokio::time::timeout(Duration::from_mins(1), engine.shutdown(Duration::from_secs(1))).await.expect("hangs").unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn d4_a_workflow_that_panics_when_dropped() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
+    let run = engine.start("a", bombs()).await.unwrap();
+    pass(10).await;
+    assert_eq!(engine.in_memory(), 0, "it leaves memory");
+    run.cancel().await.unwrap();
+    assert!(matches!(soon(run.result()).await, Err(Error::Cancelled(_))));
+    soon(engine.shutdown(Duration::from_secs(1))).await.unwrap();
+}
+

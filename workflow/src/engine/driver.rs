@@ -197,17 +197,17 @@ impl Driver {
         match polled {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(Ok(finished))) => {
-                self.body = None;
+                self.drop_body();
                 if self.run.replay().finish(finished.clone()) {
                     self.finished = Some(finished);
                 }
             }
             Ok(Poll::Ready(Err(Park { reason, detail }))) => {
-                self.body = None;
+                self.drop_body();
                 self.park(self.parked(reason, detail));
             }
             Err(panic) => {
-                self.body = None;
+                self.drop_body();
                 let detail = format!(
                     "the workflow's own code panicked: {}",
                     panic_message(&*panic)
@@ -216,6 +216,15 @@ impl Driver {
             }
         }
         true
+    }
+
+    /// Drops the code. What it holds may be anything, and may panic when it is dropped.
+    fn drop_body(&mut self) {
+        if let Some(body) = self.body.take()
+            && catch_unwind(AssertUnwindSafe(|| drop(body))).is_err()
+        {
+            tracing::warn!(run = %self.live.id, "the workflow's own code panicked while it was dropped");
+        }
     }
 
     /// Why the run has to be parked, if it has to.
@@ -239,7 +248,7 @@ impl Driver {
 
     /// Drops the code and asks for the run to be parked. What was queued and not written dies with it.
     fn park(&mut self, parked: Parked) {
-        self.body = None;
+        self.drop_body();
         self.parking = Some(parked);
     }
 
@@ -428,7 +437,7 @@ impl Driver {
         {
             self.grace = None;
             // Their time is up: what has not ended is dropped, and begins again with the next drive.
-            self.body = None;
+            self.drop_body();
             self.run.replay().handle_dropped();
             return true;
         }
@@ -469,7 +478,7 @@ impl Driver {
     fn obey(&mut self) -> Option<Exit> {
         match self.live.command()? {
             Command::Cancelled => {
-                self.body = None;
+                self.drop_body();
                 Some(Exit::Refused(Appended::Final))
             }
             Command::Evict { by } => {
@@ -484,6 +493,12 @@ impl Driver {
                 replaying.then(|| Exit::Suspended(replay.recorded_wake()))
             }
         }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.drop_body();
     }
 }
 
