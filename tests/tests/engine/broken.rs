@@ -149,3 +149,35 @@ async fn d4_a_workflow_that_panics_when_dropped() {
     soon(engine.shutdown(Duration::from_secs(1))).await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn d5_a_stale_load_repeats_no_recorded_body() {
+    let (world, calls) = (World::new(), Counter::default());
+    let store = SlowStore::over(&world.store);
+    let engine = engine(&world, &calls, 10, store.clone()).await;
+    let run = engine.start("a", napping()).await.unwrap();
+    pass(100).await;
+    pass(3_590_000).await;
+    // An operator resumes it, and the answer takes its time.
+    late(&store.loads, [20_000]);
+    engine.resume("a").await.unwrap();
+    pass(15_000).await;
+    assert_eq!(calls.count(), 1);
+    pass(60_000).await;
+    assert_eq!(calls.count(), 1);
+    assert_eq!(soon(run.result()).await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d7_no_body_begins_after_a_cancel() {
+    let (world, calls) = (World::new(), Counter::default());
+    let store = SlowStore::over(&world.store);
+    let engine = engine(&world, &calls, 10, store.clone()).await;
+    let run = engine.start("a", napping()).await.unwrap();
+    pass(100).await;
+    late(&store.loads, [1_000]);
+    pass(3_600_000).await;
+    run.cancel().await.unwrap();
+    pass(10_000).await;
+    assert_eq!(calls.count(), 0);
+}
+

@@ -106,6 +106,9 @@ pub(crate) struct Inner {
 struct Runs {
     by_key: HashMap<RunKey, Arc<Live>>,
     by_id: HashMap<RunId, RunKey>,
+    /// Those on their way in; true when one was cancelled meanwhile. What was read of a run is true only as long as
+    /// nobody else drives it, so only one reads at a time.
+    coming: HashMap<RunKey, bool>,
 }
 
 struct Alive(Arc<Inner>);
@@ -321,10 +324,19 @@ impl Inner {
                 });
             }
         }
-        let live = self.runs().by_key.get(&run).cloned();
-        match live {
-            Some(live) => live.tell(Command::Cancelled),
-            None => self.tell(run, Told::Cancelled),
+        let live = {
+            let mut runs = self.runs();
+            if let Some(cancelled) = runs.coming.get_mut(&run) {
+                *cancelled = true;
+            }
+            runs.by_key.get(&run).cloned()
+        };
+        if let Some(live) = live {
+            live.tell(Command::Cancelled);
+        }
+        // It may have left just before it was told.
+        if !self.is_live(run) {
+            self.tell(run, Told::Cancelled);
         }
         Ok(())
     }
@@ -337,6 +349,12 @@ impl Inner {
 
     pub(crate) fn is_live(&self, run: RunKey) -> bool {
         self.runs().by_key.contains_key(&run)
+    }
+
+    /// Whether it is in memory, or on its way there.
+    pub(crate) fn is_coming(&self, run: RunKey) -> bool {
+        let runs = self.runs();
+        runs.by_key.contains_key(&run) || runs.coming.contains_key(&run)
     }
 
     pub(crate) fn tell(&self, run: RunKey, told: Told) {

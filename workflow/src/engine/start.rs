@@ -248,6 +248,40 @@ impl Drop for LeaveOnDrop<'_> {
     }
 }
 
+/// A run on its way into memory. Nobody else brings it there.
+struct Coming {
+    inner: Arc<Inner>,
+    run: RunKey,
+}
+
+impl Coming {
+    /// Nothing when it is there, or on its way, or the engine is closing.
+    fn of(inner: &Arc<Inner>, run: RunKey) -> Option<Self> {
+        let mut runs = inner.runs();
+        let free = !inner.is_closing()
+            && !runs.by_key.contains_key(&run)
+            && !runs.coming.contains_key(&run);
+        free.then(|| {
+            runs.coming.insert(run, false);
+            Self {
+                inner: Arc::clone(inner),
+                run,
+            }
+        })
+    }
+
+    /// It is there; true when it was cancelled on its way.
+    fn arrived(self) -> bool {
+        self.inner.runs().coming.remove(&self.run) == Some(true)
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.inner.runs().coming.remove(&self.run);
+    }
+}
+
 impl Inner {
     /// Puts a run among those in memory; false when it is there, or the engine is closing.
     pub(super) fn enter(&self, live: &Arc<Live>) -> bool {
@@ -347,9 +381,9 @@ impl Inner {
 
     /// Brings a run back into memory, when there is room, if it is not there.
     pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
-        if self.is_closing() || self.is_live(run) {
+        let Some(coming) = Coming::of(self, run) else {
             return;
-        }
+        };
         let inner = Arc::clone(self);
         tokio::spawn(async move {
             let permit = if let Ok(permit) = Arc::clone(&inner.room).try_acquire_owned() {
@@ -362,14 +396,15 @@ impl Inner {
                 let Ok(permit) = permit else { return };
                 permit
             };
-            inner.take_up(run, permit).await;
+            inner.take_up(coming, permit).await;
         });
     }
 
-    async fn take_up(self: Arc<Self>, run: RunKey, permit: OwnedSemaphorePermit) {
+    async fn take_up(self: Arc<Self>, coming: Coming, permit: OwnedSemaphorePermit) {
         if self.is_closing() {
             return;
         }
+        let run = coming.run;
         let Loaded { row, history } = match self.store.load(run).await {
             Ok(Some(loaded)) => loaded,
             Ok(None) => return,
@@ -400,6 +435,12 @@ impl Inner {
         let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
         live.follows(row.last_seq);
         if !self.enter(&live) {
+            return;
+        }
+        if coming.arrived() {
+            // Cancelled since it was read.
+            self.leave(&live);
+            self.tell(run, Told::Cancelled);
             return;
         }
         let Some(entry) = entry else {
@@ -486,9 +527,13 @@ impl Inner {
             }
             _ => {}
         }
-        let cancelled = live.command() == Some(Command::Cancelled);
         self.leave(live);
+        // Looked at when it has left: who cancels looks whether it has after telling it.
+        let cancelled = live.command() == Some(Command::Cancelled);
         let told = match exit {
+            Exit::Suspended(_) | Exit::Parked(_) | Exit::Storage { .. } if cancelled => {
+                Some(Told::Cancelled)
+            }
             Exit::Finished(Finished::Completed(payload)) => Some(Told::Completed(payload)),
             Exit::Finished(Finished::Failed(failure)) => Some(Told::Failed(failure)),
             Exit::Finished(Finished::Cancelled) | Exit::Refused(Appended::Final) => {
@@ -500,7 +545,6 @@ impl Inner {
                 reason,
                 detail,
             })),
-            Exit::Suspended(_) if cancelled => Some(Told::Cancelled),
             Exit::Suspended(wake_at) => {
                 if let Some(at) = wake_at {
                     self.scheduler.suspended(at, live.run);
