@@ -181,3 +181,12 @@ async fn d7_no_body_begins_after_a_cancel() {
     assert_eq!(calls.count(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn e2_result_after_a_resume_waits_for_the_resumed_run() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
+    let run = engine.start("a", flaky()).await.unwrap();
+    assert!(matches!(run.result().await, Err(Error::Parked(parked)) if parked.reason == ParkReason::Panicked));
+    engine.resume("a").await.unwrap();
+    assert_eq!(soon(run.result()).await.unwrap(), 1);
+}

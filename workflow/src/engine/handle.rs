@@ -80,7 +80,7 @@ impl<W: Workflow> RunHandle<W> {
     /// Dropping this future does not stop the run.
     pub async fn result(&self) -> Result<Output<W>, Error> {
         // A run in memory tells by itself. One that is not may have ended before this process began.
-        let told = if self.engine.inner.is_live(self.run) {
+        let told = if self.engine.inner.is_coming(self.run) {
             self.board.told().await
         } else {
             match self.told_by_store().await? {
@@ -143,7 +143,7 @@ impl<W: Workflow> RunHandle<W> {
         let Some(row) = inner.store.row(self.run).await? else {
             return Ok(None);
         };
-        if row.state == RunState::Parked && !inner.is_live(self.run) {
+        if row.state == RunState::Parked && !inner.is_coming(self.run) {
             let Some(parked) = row.parked else {
                 return Ok(None);
             };
