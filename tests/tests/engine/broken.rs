@@ -190,3 +190,14 @@ async fn e2_result_after_a_resume_waits_for_the_resumed_run() {
     engine.resume("a").await.unwrap();
     assert_eq!(soon(run.result()).await.unwrap(), 1);
 }
+#[tokio::test(start_paused = true)]
+async fn e1_a_watch_beyond_the_end_ends() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
+    engine.run("a", working(5)).await.unwrap();
+    let run = engine.attach::<working>("a").await.unwrap();
+    let last = run.history().await.unwrap().len() as u64;
+    let mut watch = run.watch(last + 1);
+    assert!(soon(watch.next()).await.unwrap().is_none());
+}
+
