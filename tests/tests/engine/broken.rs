@@ -201,3 +201,32 @@ async fn e1_a_watch_beyond_the_end_ends() {
     assert!(soon(watch.next()).await.unwrap().is_none());
 }
 
+#[tokio::test(start_paused = true)]
+async fn d8_who_joins_a_beginning_that_is_given_up_is_told() {
+    let (world, calls) = (World::new(), Counter::default());
+    let store = SlowStore::over(&world.store);
+    let engine = engine(&world, &calls, 1, store.clone()).await;
+    engine.start("full", hanging()).await.unwrap();
+    pass(10).await;
+    late(&store.appends, [1_000]);
+    let first = tokio::spawn({ let engine = engine.clone(); async move { engine.start("a", working(5)).await } });
+    pass(1).await;
+    let second = tokio::spawn({ let engine = engine.clone(); async move { engine.start("a", working(5)).await } });
+    pass(1).await;
+    first.abort();
+    let started = soon(second).await.unwrap();
+    if started.is_err() { soon(engine.start("a", working(5))).await.unwrap(); }
+    engine.cancel("full").await.unwrap();
+    pass(10_000).await;
+    assert_eq!(calls.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn d9_who_joins_a_beginning_that_fails_is_told() {
+    let (world, calls) = (World::new(), Counter::default());
+    let full = engine(&world, &calls, 1, FaultStore::over(&world.store, [Fault::None, Fault::Before])).await;
+    full.start("full", hanging()).await.unwrap();
+    let starts: Vec<_> = (0..3).map(|_| { let engine = full.clone(); tokio::spawn(async move { engine.start("a", working(5)).await.map(drop) }) }).collect();
+    for start in starts { let _ = soon(start).await.unwrap(); }
+}
+

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
 use super::error::ParkedRun;
-use crate::replay::{Failure, Payload, Record, RunKey};
+use crate::replay::{Body, Failure, Finished, Payload, Record, RunKey};
 
 /// How many records a board keeps for those who watch; who falls further behind reads the store.
 const KEPT: usize = 256;
@@ -28,6 +28,17 @@ pub(crate) enum Told {
     },
     /// The engine is gone, or could not bring the run to an end here.
     ShutDown,
+}
+
+impl Told {
+    /// What a final run's last record says.
+    pub(crate) fn of_last(last: Option<Record>) -> Self {
+        match last.map(|record| record.body) {
+            Some(Body::Finished(Finished::Completed(payload))) => Self::Completed(payload),
+            Some(Body::Finished(Finished::Failed(failure))) => Self::Failed(failure),
+            _ => Self::Cancelled,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

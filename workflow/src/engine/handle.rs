@@ -10,7 +10,7 @@ use super::{CancelError, Engine, ParkedRun};
 use crate::codec;
 use crate::context::{Output, Workflow};
 use crate::error::Error;
-use crate::replay::{Body, Finished, Record, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{Body, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Parked, StoreError};
 
 /// A run of workflow `W`, whether in memory, waiting, or long ended. Cheap to clone; dropping it does nothing to the run.
@@ -170,13 +170,7 @@ impl<W: Workflow> RunHandle<W> {
             return Ok(Some(Told::Cancelled));
         }
         let loaded = inner.store.load(self.run).await?;
-        Ok(loaded.and_then(
-            |loaded| match loaded.history.into_iter().next_back()?.body {
-                Body::Finished(Finished::Completed(payload)) => Some(Told::Completed(payload)),
-                Body::Finished(Finished::Failed(failure)) => Some(Told::Failed(failure)),
-                _ => Some(Told::Cancelled),
-            },
-        ))
+        Ok(loaded.map(|loaded| Told::of_last(loaded.history.into_iter().next_back())))
     }
 
     fn read(&self, told: Told) -> Result<Output<W>, Error> {

@@ -111,15 +111,32 @@ impl Engine {
             }
             Err(_) if inner.is_closing() => return Err(StartError::ShuttingDown),
             Err(_) => {
-                // No room in memory: the run is stored, and driven when there is some.
-                let written = inner.store_only(&starting, begun, create).await;
+                // No room in memory: the run is stored, and driven when there is some. In a task of its own, because
+                // others may wait for this beginning when whoever asked first does no longer.
                 leave.disarm();
-                inner.leave(&starting);
-                match written? {
-                    Appended::Applied | Appended::AlreadyApplied => board.tell_durable(),
-                    _ => return Err(StoreError::Closed.into()),
-                }
-                inner.wake(starting.run);
+                let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
+                tokio::spawn(async move {
+                    let written = inner.store_only(&live, begun, create).await;
+                    inner.leave(&live);
+                    let told = match written {
+                        Ok(Appended::Applied | Appended::AlreadyApplied) => {
+                            if let Some(board) = inner.boards.find(live.run) {
+                                board.tell_durable();
+                            }
+                            return inner.wake(live.run);
+                        }
+                        Ok(_) => Told::Unborn {
+                            retryable: true,
+                            detail: "its id was taken meanwhile".to_owned(),
+                        },
+                        Err(error) => Told::Unborn {
+                            retryable: error.is_retryable(),
+                            detail: error.to_string(),
+                        },
+                    };
+                    inner.tell(live.run, told);
+                });
+                self.until_durable(&board).await?;
             }
         }
         if announce {
@@ -418,6 +435,7 @@ impl Inner {
             }
         };
         if row.state.is_final() {
+            self.tell(run, Told::of_last(history.into_iter().next_back()));
             return;
         }
         let number = if row.last_append.0 == self.identity.boot {
