@@ -230,3 +230,16 @@ async fn d9_who_joins_a_beginning_that_fails_is_told() {
     for start in starts { let _ = soon(start).await.unwrap(); }
 }
 
+#[tokio::test(start_paused = true)]
+async fn d6_a_stale_find_repeats_no_recorded_body() {
+    let (world, calls) = (World::new(), Counter::default());
+    let store = SlowStore::over(&world.store);
+    let engine = engine(&world, &calls, 10, store.clone()).await;
+    late(&store.finds, [100]);
+    let slow = tokio::spawn({ let engine = engine.clone(); async move { engine.run("a", working(5)).await } });
+    pass(1).await;
+    assert_eq!(soon(engine.run("a", working(5))).await.unwrap(), 5);
+    assert_eq!(soon(slow).await.unwrap().unwrap(), 5);
+    assert_eq!(calls.count(), 1);
+}
+

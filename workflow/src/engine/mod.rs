@@ -109,6 +109,8 @@ struct Runs {
     /// Those on their way in; true when one was cancelled meanwhile. What was read of a run is true only as long as
     /// nobody else drives it, so only one reads at a time.
     coming: HashMap<RunKey, bool>,
+    /// Ids that the store is asked for: by how many, and how often a run of that id has left since.
+    sought: HashMap<RunId, (usize, u64)>,
 }
 
 struct Alive(Arc<Inner>);

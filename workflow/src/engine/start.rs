@@ -13,7 +13,7 @@ use super::hooks::ErrorEvent;
 use super::host::RunHost;
 use super::live::{Command, Live};
 use super::registry::Entry;
-use super::{Engine, Inner, RunHandle, StartError, retry};
+use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{Args, Call, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
@@ -64,12 +64,13 @@ impl Engine {
                 }
                 continue;
             }
+            let sought = Sought::of(inner, &id);
             if let Some(row) = inner.store.find(&id).await? {
                 return self.rejoin(row, input_hash).await;
             }
             let run = inner.store.allocate();
             let live = Arc::new(Live::new(id.clone(), run, entry.name, input_hash, 0));
-            if inner.enter(&live) {
+            if sought.enter(&live) {
                 break live;
             }
         };
@@ -299,10 +300,52 @@ impl Drop for Coming {
     }
 }
 
+/// An id that the store is asked for.
+struct Sought<'a> {
+    inner: &'a Inner,
+    id: &'a RunId,
+    /// How often a run of that id had left memory before.
+    left: u64,
+}
+
+impl<'a> Sought<'a> {
+    fn of(inner: &'a Inner, id: &'a RunId) -> Self {
+        let mut runs = inner.runs();
+        let (by, left) = runs.sought.entry(id.clone()).or_default();
+        *by += 1;
+        let left = *left;
+        drop(runs);
+        Self { inner, id, left }
+    }
+
+    /// Puts a new run of that id among those in memory; false when one is there, or was there since the store was
+    /// asked: then its answer may be of before.
+    fn enter(&self, live: &Arc<Live>) -> bool {
+        let mut runs = self.inner.runs();
+        let fresh = matches!(runs.sought.get(self.id), Some((_, left)) if *left == self.left);
+        fresh && self.inner.enter_among(&mut runs, live)
+    }
+}
+
+impl Drop for Sought<'_> {
+    fn drop(&mut self) {
+        let mut runs = self.inner.runs();
+        if let Some((by, _)) = runs.sought.get_mut(self.id) {
+            *by -= 1;
+            if *by == 0 {
+                runs.sought.remove(self.id);
+            }
+        }
+    }
+}
+
 impl Inner {
     /// Puts a run among those in memory; false when it is there, or the engine is closing.
-    pub(super) fn enter(&self, live: &Arc<Live>) -> bool {
-        let mut runs = self.runs();
+    fn enter(&self, live: &Arc<Live>) -> bool {
+        self.enter_among(&mut self.runs(), live)
+    }
+
+    fn enter_among(&self, runs: &mut Runs, live: &Arc<Live>) -> bool {
         // Looked at under the lock: who closes sets this first and then takes the runs there are.
         if self.is_closing()
             || runs.by_id.contains_key(&live.id)
@@ -319,6 +362,9 @@ impl Inner {
         let mut runs = self.runs();
         runs.by_id.remove(&live.id);
         runs.by_key.remove(&live.run);
+        if let Some((_, left)) = runs.sought.get_mut(&live.id) {
+            *left += 1;
+        }
         drop(runs);
         self.left.notify_waiters();
     }
