@@ -173,32 +173,44 @@ impl Board {
 
 /// The boards that somebody holds.
 #[derive(Debug, Default)]
-pub(crate) struct Boards(Mutex<HashMap<RunKey, Weak<Board>>>);
+pub(crate) struct Boards(Mutex<Map>);
+
+#[derive(Debug, Default)]
+struct Map {
+    boards: HashMap<RunKey, Weak<Board>>,
+    /// At this size those that nobody holds are swept out.
+    sweep_at: usize,
+}
 
 impl Boards {
-    fn map(&self) -> MutexGuard<'_, HashMap<RunKey, Weak<Board>>> {
+    fn map(&self) -> MutexGuard<'_, Map> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The board of a run, made when there is none.
     pub(crate) fn board(&self, run: RunKey) -> Arc<Board> {
-        let mut boards = self.map();
-        if let Some(board) = boards.get(&run).and_then(Weak::upgrade) {
+        let mut map = self.map();
+        if let Some(board) = map.boards.get(&run).and_then(Weak::upgrade) {
             return board;
         }
+        if map.boards.len() >= map.sweep_at {
+            // Handles outlive their runs, so not all are swept when a run leaves memory.
+            map.boards.retain(|_, board| board.strong_count() > 0);
+            map.sweep_at = (map.boards.len() * 2).max(1_024);
+        }
         let board = Arc::default();
-        boards.insert(run, Arc::downgrade(&board));
+        map.boards.insert(run, Arc::downgrade(&board));
         board
     }
 
     /// The board of a run, if somebody holds it.
     pub(crate) fn find(&self, run: RunKey) -> Option<Arc<Board>> {
-        self.map().get(&run)?.upgrade()
+        self.map().boards.get(&run)?.upgrade()
     }
 
     /// Forgets a board that nobody holds any more.
     pub(crate) fn sweep(&self, run: RunKey) {
-        let mut boards = self.map();
+        let boards = &mut self.map().boards;
         if boards
             .get(&run)
             .is_some_and(|board| board.strong_count() == 0)
@@ -209,11 +221,27 @@ impl Boards {
 
     /// Tells everybody: the engine is going.
     pub(crate) fn tell_all(&self, told: &Told) {
-        let held: Vec<_> = self.map().values().filter_map(Weak::upgrade).collect();
+        let held: Vec<_> = self.map().boards.values().filter_map(Weak::upgrade).collect();
         for board in held {
             if board.state().told.is_none() {
                 board.tell(told.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boards_that_nobody_holds_any_more_do_not_pile_up() {
+        let boards = Boards::default();
+        let kept = boards.board(RunKey(0));
+        for run in 1..100_000 {
+            drop(boards.board(RunKey(run)));
+        }
+        assert!(boards.map().boards.len() <= 1_025);
+        assert!(Arc::ptr_eq(&kept, &boards.board(RunKey(0))));
     }
 }
