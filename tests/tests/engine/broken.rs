@@ -243,3 +243,34 @@ async fn d6_a_stale_find_repeats_no_recorded_body() {
     assert_eq!(calls.count(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn e3_a_result_right_after_a_deploy_is_that_of_the_new_code() {
+    let (world, calls) = (World::new(), Counter::default());
+    let before = world.engine().state(calls.clone()).workflow(other::moody).build().await.unwrap();
+    assert!(matches!(before.run("a", other::moody()).await, Err(Error::Parked(_))));
+    drop(before);
+    let world = world.crash();
+    let after = world.engine().code_id(2).state(calls.clone()).workflow(fixed::moody).build().await.unwrap();
+    let run = after.attach::<fixed::moody>("a").await.unwrap();
+    assert_eq!(soon(run.result()).await.unwrap(), 1);
+}
+
+mod other {
+    use super::*;
+
+    #[workflow]
+    pub async fn moody(#[state] calls: Counter) -> Result<u64, Failure> {
+        work(&calls, 1).await?;
+        panic!("a bug");
+    }
+}
+
+mod fixed {
+    use super::*;
+
+    #[workflow]
+    pub async fn moody(#[state] calls: Counter) -> Result<u64, Failure> {
+        work(&calls, 1).await
+    }
+}
+
