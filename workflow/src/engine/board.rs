@@ -221,7 +221,12 @@ impl Boards {
 
     /// Tells everybody: the engine is going.
     pub(crate) fn tell_all(&self, told: &Told) {
-        let held: Vec<_> = self.map().boards.values().filter_map(Weak::upgrade).collect();
+        let held: Vec<_> = self
+            .map()
+            .boards
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
         for board in held {
             if board.state().told.is_none() {
                 board.tell(told.clone());

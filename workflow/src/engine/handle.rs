@@ -240,7 +240,8 @@ impl<W: Workflow> Watch<W> {
                 // What is stored first. What is committed from now on is on the board, because it is watched.
                 let stored = self.handle.history().await?;
                 // Whoever watches from beyond the end is not told of it.
-                self.over |= matches!(stored.last(), Some(last) if matches!(last.body, Body::Finished(_)));
+                self.over |=
+                    matches!(stored.last(), Some(last) if matches!(last.body, Body::Finished(_)));
                 self.ready = stored
                     .into_iter()
                     .filter(|record| record.seq >= self.next)
