@@ -130,8 +130,10 @@ impl State {
         self.active.remove(&run.row.key);
 
         transition.apply(&mut run.row);
-        run.history
-            .retain(|record| !transition.deletes(&record.location));
+        if !transition.deletes.is_empty() {
+            run.history
+                .retain(|record| !transition.deletes(&record.location));
+        }
         run.history.extend(records);
 
         if let Some(wake_at) = run.row.wake_at {
