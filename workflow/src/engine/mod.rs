@@ -45,6 +45,9 @@ use live::{Command, Live};
 use registry::Registry;
 use scheduler::Scheduler;
 
+/// How long a shutdown waits for the error hooks at least.
+const HOOKS: Duration = Duration::from_secs(1);
+
 /// Runs workflows over a store. Cheap to clone; every clone is the same engine.
 ///
 /// Dropping the last clone stops the engine as a crash would: nothing that was acknowledged is lost, and what was under
@@ -273,7 +276,14 @@ impl Engine {
         }
         inner.scheduler.stopped().await;
         inner.boards.tell_all(&Told::ShutDown);
-        inner.reporter.finish().await;
+        // A hook may block for ever; it does not hold back the closing of the store for longer than a body may.
+        let told = inner.reporter.finish();
+        if tokio::time::timeout_at(by.max(Instant::now() + HOOKS), told)
+            .await
+            .is_err()
+        {
+            tracing::warn!("an error hook does not end; the engine is shut down all the same");
+        }
         Ok(inner.store.close().await?)
     }
 
