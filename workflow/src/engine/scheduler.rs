@@ -19,6 +19,9 @@ use crate::store::{RunFilter, StoreError};
 /// How far ahead deadlines are read.
 const STRETCH: Duration = Duration::from_secs(60);
 
+/// When the deadlines could not be read, they are read again after this.
+const READ_PAUSE: Duration = Duration::from_secs(1);
+
 /// How many runs are read from an index at a time.
 const PAGE: usize = 1_024;
 
@@ -185,8 +188,11 @@ async fn keep_time(weak: Weak<Inner>) {
             return;
         }
         let now = inner.clock.now();
+        // What is due is read again after a while; the horizon has not moved.
+        let mut least = Duration::from_millis(1);
         if let Err(error) = read_ahead(&inner, now).await {
             tracing::error!(%error, "the deadlines could not be read");
+            least = READ_PAUSE;
         }
         let (due, next) = inner.scheduler.due(now);
         for run in due {
@@ -197,7 +203,9 @@ async fn keep_time(weak: Weak<Inner>) {
             .state()
             .horizon
             .min(next.unwrap_or(Timestamp::MAX));
-        let wait = look.since(inner.clock.now()).min(retry::LONGEST_WAIT);
+        let wait = look
+            .since(inner.clock.now())
+            .clamp(least, retry::LONGEST_WAIT);
         let changed = Arc::clone(&inner.scheduler.changed);
         drop(inner);
         tokio::select! {
