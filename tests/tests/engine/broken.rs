@@ -41,10 +41,14 @@ async fn hanging(#[state] calls: Counter) -> Result<u64, Failure> {
 
 #[workflow]
 async fn deadline(#[state] calls: Counter) -> Result<u64, Failure> {
-    let won = race!(r, done = hang(&calls).await?, late = {
-        sleep!(window, "1h").await;
-        7
-    })
+    let won = race!(
+        r,
+        done = hang(&calls).await?,
+        late = {
+            sleep!(window, "1h").await;
+            7
+        }
+    )
     .await?;
     Ok(won.value)
 }
@@ -69,12 +73,24 @@ static BROKEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::ne
 #[workflow]
 async fn flaky(#[state] calls: Counter) -> Result<u64, Failure> {
     let first = work(&calls, 1).await?;
-    assert!(!BROKEN.swap(false, std::sync::atomic::Ordering::SeqCst), "broken");
+    assert!(
+        !BROKEN.swap(false, std::sync::atomic::Ordering::SeqCst),
+        "broken"
+    );
     Ok(first)
 }
 
-async fn engine(world: &World, calls: &Counter, room: usize, store: impl workflow::store::Store) -> Engine {
-    let engine = world.engine().shared_store(Arc::new(store)).state(calls.clone()).in_memory(room);
+async fn engine(
+    world: &World,
+    calls: &Counter,
+    room: usize,
+    store: impl workflow::store::Store,
+) -> Engine {
+    let engine = world
+        .engine()
+        .shared_store(Arc::new(store))
+        .state(calls.clone())
+        .in_memory(room);
     engine
         .workflow(working)
         .workflow(napping)
@@ -102,7 +118,9 @@ async fn turn() {
 }
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_hours(3), future).await.expect("it hangs")
+    tokio::time::timeout(Duration::from_hours(3), future)
+        .await
+        .expect("it hangs")
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +158,6 @@ async fn d2_evicted_beside_a_body_wakes_at_its_deadline() {
     assert!(run.status().await.unwrap().state.is_final());
 }
 
-
 #[tokio::test(start_paused = true)]
 async fn d3_shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
     let (world, calls) = (World::new(), Counter::default());
@@ -149,7 +166,13 @@ async fn d3_shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
     pass(10).await;
     run.evict(Duration::from_hours(1));
     pass(10).await;
-    tokio::time::timeout(Duration::from_mins(1), engine.shutdown(Duration::from_secs(1))).await.expect("hangs").unwrap();
+    tokio::time::timeout(
+        Duration::from_mins(1),
+        engine.shutdown(Duration::from_secs(1)),
+    )
+    .await
+    .expect("hangs")
+    .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +222,9 @@ async fn e2_result_after_a_resume_waits_for_the_resumed_run() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     let run = engine.start("a", flaky()).await.unwrap();
-    assert!(matches!(run.result().await, Err(Error::Parked(parked)) if parked.reason == ParkReason::Panicked));
+    assert!(
+        matches!(run.result().await, Err(Error::Parked(parked)) if parked.reason == ParkReason::Panicked)
+    );
     engine.resume("a").await.unwrap();
     assert_eq!(soon(run.result()).await.unwrap(), 1);
 }
@@ -222,13 +247,21 @@ async fn d8_who_joins_a_beginning_that_is_given_up_is_told() {
     engine.start("full", hanging()).await.unwrap();
     pass(10).await;
     late(&store.appends, [1_000]);
-    let first = tokio::spawn({ let engine = engine.clone(); async move { engine.start("a", working(5)).await } });
+    let first = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.start("a", working(5)).await }
+    });
     pass(1).await;
-    let second = tokio::spawn({ let engine = engine.clone(); async move { engine.start("a", working(5)).await } });
+    let second = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.start("a", working(5)).await }
+    });
     pass(1).await;
     first.abort();
     let started = soon(second).await.unwrap();
-    if started.is_err() { soon(engine.start("a", working(5))).await.unwrap(); }
+    if started.is_err() {
+        soon(engine.start("a", working(5))).await.unwrap();
+    }
     engine.cancel("full").await.unwrap();
     pass(10_000).await;
     assert_eq!(calls.count(), 2);
@@ -237,10 +270,23 @@ async fn d8_who_joins_a_beginning_that_is_given_up_is_told() {
 #[tokio::test(start_paused = true)]
 async fn d9_who_joins_a_beginning_that_fails_is_told() {
     let (world, calls) = (World::new(), Counter::default());
-    let full = engine(&world, &calls, 1, FaultStore::over(&world.store, [Fault::None, Fault::Before])).await;
+    let full = engine(
+        &world,
+        &calls,
+        1,
+        FaultStore::over(&world.store, [Fault::None, Fault::Before]),
+    )
+    .await;
     full.start("full", hanging()).await.unwrap();
-    let starts: Vec<_> = (0..3).map(|_| { let engine = full.clone(); tokio::spawn(async move { engine.start("a", working(5)).await.map(drop) }) }).collect();
-    for start in starts { let _ = soon(start).await.unwrap(); }
+    let starts: Vec<_> = (0..3)
+        .map(|_| {
+            let engine = full.clone();
+            tokio::spawn(async move { engine.start("a", working(5)).await.map(drop) })
+        })
+        .collect();
+    for start in starts {
+        let _ = soon(start).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,7 +295,10 @@ async fn d6_a_stale_find_repeats_no_recorded_body() {
     let store = SlowStore::over(&world.store);
     let engine = engine(&world, &calls, 10, store.clone()).await;
     late(&store.finds, [100]);
-    let slow = tokio::spawn({ let engine = engine.clone(); async move { engine.run("a", working(5)).await } });
+    let slow = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.run("a", working(5)).await }
+    });
     pass(1).await;
     assert_eq!(soon(engine.run("a", working(5))).await.unwrap(), 5);
     assert_eq!(soon(slow).await.unwrap().unwrap(), 5);
@@ -259,11 +308,27 @@ async fn d6_a_stale_find_repeats_no_recorded_body() {
 #[tokio::test(start_paused = true)]
 async fn e3_a_result_right_after_a_deploy_is_that_of_the_new_code() {
     let (world, calls) = (World::new(), Counter::default());
-    let before = world.engine().state(calls.clone()).workflow(other::moody).build().await.unwrap();
-    assert!(matches!(before.run("a", other::moody()).await, Err(Error::Parked(_))));
+    let before = world
+        .engine()
+        .state(calls.clone())
+        .workflow(other::moody)
+        .build()
+        .await
+        .unwrap();
+    assert!(matches!(
+        before.run("a", other::moody()).await,
+        Err(Error::Parked(_))
+    ));
     drop(before);
     let world = world.crash();
-    let after = world.engine().code_id(2).state(calls.clone()).workflow(fixed::moody).build().await.unwrap();
+    let after = world
+        .engine()
+        .code_id(2)
+        .state(calls.clone())
+        .workflow(fixed::moody)
+        .build()
+        .await
+        .unwrap();
     let run = after.attach::<fixed::moody>("a").await.unwrap();
     assert_eq!(soon(run.result()).await.unwrap(), 1);
 }
@@ -286,4 +351,3 @@ mod fixed {
         work(&calls, 1).await
     }
 }
-
