@@ -1,6 +1,7 @@
 //! A store whose answers take their time on the way: what it says was true when it was asked.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use workflow::MemoryStore;
@@ -23,6 +24,8 @@ pub struct SlowStore {
     pub finds: Delays,
     /// Of `load`.
     pub loads: Delays,
+    /// While set, `load` finds records that a newer version wrote.
+    pub newer: Arc<AtomicBool>,
 }
 
 impl SlowStore {
@@ -83,6 +86,10 @@ impl Store for SlowStore {
         Box::pin(async move {
             let answer = self.store.load(run).await;
             wait(&self.loads).await;
+            if self.newer.load(Ordering::SeqCst) {
+                let (what, detail) = ("record", "kind 77".to_owned());
+                return Err(StoreError::Newer { what, detail });
+            }
             answer
         })
     }

@@ -6,10 +6,10 @@
 )]
 
 mod branches;
-mod broken;
+mod extremes;
 mod handle;
-mod logs;
 mod parking;
+mod races;
 mod recovery;
 mod restarts;
 mod sleep;

@@ -254,3 +254,41 @@ async fn a_start_that_cannot_be_stored_is_told_so_and_can_be_made_again() {
     // `run` began the first step while its beginning was being stored, in vain; it is begun again.
     assert_eq!(engine.run("a", old(5)).await.unwrap(), 7);
 }
+
+#[workflow]
+async fn asleep() -> Result<u32, Failure> {
+    sleep!(nap, "1h").await;
+    Ok(7)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_with_records_of_a_newer_version_parks_its_run_and_is_kept_for_it() {
+    let world = World::new();
+    let store = workflow_tests::SlowStore::over(&world.store);
+    let newer = Arc::clone(&store.newer);
+    let shared = Arc::new(store);
+    let engine = world.engine().shared_store(shared).workflow(asleep);
+    let engine = engine.build().await.unwrap();
+    let run = engine.start("r", asleep()).await.unwrap();
+    newer.store(true, std::sync::atomic::Ordering::SeqCst);
+    let Err(Error::Parked(parked)) = run.result().await else {
+        panic!("the run cannot be read and says nothing");
+    };
+    assert_eq!(parked.reason, ParkReason::NewerFormat);
+    assert!(
+        parked.detail.contains("kind 77") && parked.detail.contains("deploy"),
+        "{}",
+        parked.detail
+    );
+    drop(engine);
+    // A program that can read it goes on by itself.
+    let engine = world
+        .crash()
+        .engine()
+        .code_id(2)
+        .workflow(asleep)
+        .build()
+        .await
+        .unwrap();
+    assert_eq!(engine.run("r", asleep()).await.unwrap(), 7);
+}

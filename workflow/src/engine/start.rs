@@ -476,6 +476,8 @@ impl Inner {
                 if error.is_retryable() {
                     self.scheduler
                         .at(self.clock.now().after(retry::STORAGE_PAUSE), run);
+                } else {
+                    self.park_unread(run, &error).await;
                 }
                 return;
             }
@@ -484,11 +486,7 @@ impl Inner {
             self.tell(run, Told::of_last(history.into_iter().next_back()));
             return;
         }
-        let number = if row.last_append.0 == self.identity.boot {
-            row.last_append.1
-        } else {
-            0
-        };
+        let number = self.last_number(&row);
         let entry = self.registry.get(&row.workflow);
         let input = match history.first().map(|record| &record.body) {
             Some(Body::Begun(begun)) => Some((begun.input.clone(), begun.input_hash)),
@@ -536,6 +534,40 @@ impl Inner {
                 self.left_memory(&live, exit);
             }
             (Ok(_), None) => self.leave(&live),
+        }
+    }
+
+    /// Parks a run whose history this program cannot read: its bytes stay, and whoever waits for it is told.
+    async fn park_unread(self: &Arc<Self>, run: RunKey, error: &StoreError) {
+        let row = match self.store.row(run).await {
+            Ok(Some(row)) if !row.state.is_final() => row,
+            _ => return,
+        };
+        let live = Arc::new(Live::new(
+            row.id.clone(),
+            run,
+            "",
+            0,
+            self.last_number(&row),
+        ));
+        live.follows(row.last_seq);
+        if !self.enter(&live) {
+            return;
+        }
+        let reason = match error {
+            StoreError::Newer { .. } => ParkReason::NewerFormat,
+            _ => ParkReason::Storage,
+        };
+        let exit = self.park(&live, (reason, error.to_string())).await;
+        self.left_memory(&live, exit);
+    }
+
+    /// The number of the last append that this opening of the store made to a run.
+    fn last_number(&self, row: &RunRow) -> u64 {
+        if row.last_append.0 == self.identity.boot {
+            row.last_append.1
+        } else {
+            0
         }
     }
 

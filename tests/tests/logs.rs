@@ -1,4 +1,6 @@
-//! What the engine says to the log.
+//! What the engine says to the log. Apart from the other tests, and one at a time: which events are of interest is
+//! remembered per process.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -8,6 +10,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use workflow::{Failure, critical, sleep, step, workflow};
 use workflow_tests::{Counter, World, pass};
+
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What was said, a line per event or new span: its level, then its fields.
 #[derive(Debug, Clone, Default)]
@@ -80,6 +84,7 @@ async fn napping(#[state] calls: Counter) -> Result<u32, Failure> {
 // UA-27
 #[tokio::test(start_paused = true)]
 async fn a_run_that_sleeps_and_wakes_says_nothing_alarming_and_replays_in_silence() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     let (world, calls) = (World::new(), Counter::default());
@@ -121,6 +126,7 @@ async fn declining() -> Result<u32, Failure> {
 // RVT-STEP-26
 #[tokio::test(start_paused = true)]
 async fn an_error_hook_that_panics_is_warned_of_once_and_harms_nothing() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     let world = World::new();
@@ -148,6 +154,7 @@ async fn an_error_hook_that_panics_is_warned_of_once_and_harms_nothing() {
 // UA-36
 #[tokio::test(start_paused = true)]
 async fn at_start_one_line_says_how_many_runs_go_on_and_how_many_do_not() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let (world, calls) = (World::new(), Counter::default());
     let engine = world
         .engine()

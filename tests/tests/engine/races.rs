@@ -124,7 +124,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d1_evicted_while_replaying_wakes_at_its_deadline() {
+async fn evicted_while_replaying_wakes_at_its_deadline() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     let run = engine.start("a", napping()).await.unwrap();
@@ -146,7 +146,7 @@ async fn d1_evicted_while_replaying_wakes_at_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d2_evicted_beside_a_body_wakes_at_its_deadline() {
+async fn evicted_beside_a_body_wakes_at_its_deadline() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     let run = engine.start("a", deadline()).await.unwrap();
@@ -159,7 +159,7 @@ async fn d2_evicted_beside_a_body_wakes_at_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d3_shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
+async fn shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     let run = engine.start("a", hanging()).await.unwrap();
@@ -176,7 +176,7 @@ async fn d3_shutdown_keeps_its_own_deadline_after_a_patient_eviction() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d4_a_workflow_that_panics_when_dropped() {
+async fn a_workflow_that_panics_when_dropped() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     let run = engine.start("a", bombs()).await.unwrap();
@@ -188,7 +188,7 @@ async fn d4_a_workflow_that_panics_when_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d5_a_stale_load_repeats_no_recorded_body() {
+async fn a_stale_load_repeats_no_recorded_body() {
     let (world, calls) = (World::new(), Counter::default());
     let store = SlowStore::over(&world.store);
     let engine = engine(&world, &calls, 10, store.clone()).await;
@@ -204,7 +204,7 @@ async fn d5_a_stale_load_repeats_no_recorded_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d7_no_body_begins_after_a_cancel() {
+async fn no_body_begins_after_a_cancel() {
     let (world, calls) = (World::new(), Counter::default());
     let store = SlowStore::over(&world.store);
     let engine = engine(&world, &calls, 10, store.clone()).await;
@@ -218,7 +218,7 @@ async fn d7_no_body_begins_after_a_cancel() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e2_result_after_a_resume_waits_for_the_resumed_run() {
+async fn result_after_a_resume_waits_for_the_resumed_run() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     let run = engine.start("a", flaky()).await.unwrap();
@@ -229,7 +229,7 @@ async fn e2_result_after_a_resume_waits_for_the_resumed_run() {
     assert_eq!(soon(run.result()).await.unwrap(), 1);
 }
 #[tokio::test(start_paused = true)]
-async fn e1_a_watch_beyond_the_end_ends() {
+async fn a_watch_beyond_the_end_ends() {
     let (world, calls) = (World::new(), Counter::default());
     let engine = engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     engine.run("a", working(5)).await.unwrap();
@@ -240,7 +240,7 @@ async fn e1_a_watch_beyond_the_end_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d8_who_joins_a_beginning_that_is_given_up_is_told() {
+async fn who_joins_a_beginning_that_is_given_up_is_told() {
     let (world, calls) = (World::new(), Counter::default());
     let store = SlowStore::over(&world.store);
     let engine = engine(&world, &calls, 1, store.clone()).await;
@@ -268,7 +268,7 @@ async fn d8_who_joins_a_beginning_that_is_given_up_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d9_who_joins_a_beginning_that_fails_is_told() {
+async fn who_joins_a_beginning_that_fails_is_told() {
     let (world, calls) = (World::new(), Counter::default());
     let full = engine(
         &world,
@@ -290,7 +290,7 @@ async fn d9_who_joins_a_beginning_that_fails_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d6_a_stale_find_repeats_no_recorded_body() {
+async fn a_stale_find_repeats_no_recorded_body() {
     let (world, calls) = (World::new(), Counter::default());
     let store = SlowStore::over(&world.store);
     let engine = engine(&world, &calls, 10, store.clone()).await;
@@ -306,7 +306,7 @@ async fn d6_a_stale_find_repeats_no_recorded_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e3_a_result_right_after_a_deploy_is_that_of_the_new_code() {
+async fn a_result_right_after_a_deploy_is_that_of_the_new_code() {
     let (world, calls) = (World::new(), Counter::default());
     let before = world
         .engine()
