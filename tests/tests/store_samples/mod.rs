@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use workflow::replay::{
     AttemptState, Begun, Body, CodeId, Control, Ended, Failure, FailureKind, Finished, Kind,
-    Location, Opened, ParkReason, Payload, Record, RunId, RunKey, RunState, Segment, Message,
+    Location, Message, Opened, ParkReason, Payload, Record, RunId, RunKey, RunState, Segment,
     Timestamp, Waiting,
 };
 use workflow::store::{Parked, RunRow};

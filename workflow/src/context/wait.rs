@@ -54,7 +54,7 @@ impl Future for Now {
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Timestamp> {
         let run = self.0.cx.run().clone();
-        let decoded = match ready!(self.0.poll(task)).result {
+        let decoded = match ready!(self.0.poll(task)).into_result() {
             Ok(payload) => run.decode(&payload),
             Err(failure) => Err(failure.into()),
         };

@@ -36,6 +36,15 @@ pub enum Recorded {
     Winner(String),
     /// A `join_all!` over so many items.
     Items(u64),
+    /// A version of the code, chosen at a gate.
+    Pinned {
+        /// The version this run goes on with.
+        value: u32,
+        /// The newest version the code knew then.
+        latest: u32,
+    },
+    /// That the code no longer has a site here, which was of this kind.
+    Removed(Kind),
     /// Nothing more.
     Nothing,
 }
@@ -65,6 +74,13 @@ pub enum Issued {
         site: Site,
         /// The branch that wins in the code.
         branch: String,
+    },
+    /// It says that this site, of that kind, was removed.
+    Removed {
+        /// The declaration.
+        site: Site,
+        /// The kind it gives.
+        kind: Kind,
     },
     /// It came to the workflow's end.
     End,
@@ -100,6 +116,13 @@ impl Divergence {
             (Recorded::Site { .. }, Issued::End | Issued::NotReached) => {
                 "a site was removed or renamed, or a condition before it changed"
             }
+            (Recorded::Pinned { .. }, Issued::NotReached) => {
+                "a version gate was removed while a run is on an older version"
+            }
+            (Recorded::Removed(_), Issued::Site(_)) => {
+                "a site that was declared removed is there again"
+            }
+            (_, Issued::Removed { .. }) => "the kind given to `removed!` is not that of the site",
             _ => "the code changed under a live run",
         }
     }
@@ -148,6 +171,10 @@ impl fmt::Display for Divergence {
             Recorded::Branches(branches) => writeln!(f, "branches {}", branches.join(", "))?,
             Recorded::Winner(branch) => writeln!(f, "branch `{branch}` won")?,
             Recorded::Items(items) => writeln!(f, "{items} items")?,
+            Recorded::Pinned { value, latest } => {
+                writeln!(f, "version {value}, when {latest} was the newest")?;
+            }
+            Recorded::Removed(kind) => writeln!(f, "that a {kind} was removed here")?,
             Recorded::Nothing => writeln!(f, "nothing more")?,
         }
         write!(f, "  issued:   ")?;
@@ -158,6 +185,11 @@ impl fmt::Display for Divergence {
             }
             Issued::Items { site, items } => writeln!(f, "{items} items in {site}")?,
             Issued::Winner { site, branch } => writeln!(f, "branch `{branch}` won {site}")?,
+            Issued::Removed { site, kind } => writeln!(
+                f,
+                "that a {kind} `{}` was removed, at {}:{}",
+                site.name, site.file, site.line
+            )?,
             Issued::End => writeln!(f, "the workflow's end")?,
             Issued::NotReached => writeln!(f, "nothing: the code does not reach it")?,
         }

@@ -19,12 +19,13 @@ pub use failure::{Failure, FailureKind};
 pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
-    Attempt, Batch, Container, Ending, Entered, HistoryError, Issue, Member, Op, Outcome, Phase,
-    Replay, Scope, Suspend, Ticket,
+    Attempt, Batch, Container, Ending, Entered, HistoryError, Issue, Keeping, Member, Op, Outcome,
+    Phase, Pinned, Replay, Scope, Suspend, Ticket,
 };
 pub use payload::Payload;
 pub use record::{
-    AttemptState, Begun, Body, Control, Ended, Finished, Message, NewMessage, Opened, Record, Waiting,
+    AttemptState, Begun, Body, Control, Ended, Finished, Message, NewMessage, Opened, Record,
+    Waiting,
 };
 pub use retry::Backoff;
 pub use site::{Kind, Site};

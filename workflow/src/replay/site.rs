@@ -51,6 +51,17 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// True when a record of one kind may be of a site of the other: blocks leave no record of their own, and of a call
+    /// only its type tells what it is.
+    pub(crate) fn is_like(self, other: Self) -> bool {
+        let blocks = |kind| matches!(kind, Self::Fragment | Self::Attempt);
+        let called = |kind| matches!(kind, Self::Step | Self::Fragment | Self::Child);
+        self == other
+            || (blocks(self) && blocks(other))
+            || (self == Self::Call && called(other))
+            || (other == Self::Call && called(self))
+    }
+
     /// The word for it in reports, in the lock and in pictures.
     pub const fn word(self) -> &'static str {
         match self {

@@ -200,7 +200,7 @@ impl<R, T> StepRun<'_, R, T> {
     /// Gives the workflow what the history has.
     fn hand_out(&self, outcome: Outcome, value: Option<T>) -> Poll<Result<T, Failure>> {
         let run = self.cx.run();
-        let payload = match outcome.result {
+        let payload = match outcome.into_result() {
             Ok(payload) => payload,
             Err(failure) => return Poll::Ready(Err(seen(run, failure))),
         };

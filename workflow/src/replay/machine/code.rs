@@ -26,19 +26,28 @@ impl Replay {
         self.pending += 1;
         self.tree.get_mut(node).op = Some(Pending::new(self.doing(node, op)));
         if self.tree.get(node).outcome.is_none() {
-            if self.is_open() {
-                self.go_live(node);
-            } else {
-                let ticket = self.tree.ticket(node);
-                self.before_gate.push((ticket.node, ticket.stamp));
-            }
+            self.at_the_frontier(node);
         }
+        self.in_its_turn(node)
+    }
+
+    /// An operation that is not recorded goes live, now or when the gate opens.
+    pub(super) fn at_the_frontier(&mut self, node: u32) {
+        if self.is_open() {
+            self.go_live(node);
+        } else {
+            let ticket = self.tree.ticket(node);
+            self.before_gate.push((ticket.node, ticket.stamp));
+        }
+    }
+
+    /// A rider with nothing beside it has its turn at once.
+    pub(super) fn in_its_turn(&mut self, node: u32) -> Issue {
         if self.branching == 0
             && self.is_open()
             && self.is_next(node)
             && self.turns[0].ready == super::Ready::Now
         {
-            // A rider with nothing beside it: its turn is now.
             self.turns.pop_front();
             self.pending -= 1;
             return Issue::Ready(self.deliver(node));
@@ -131,7 +140,7 @@ impl Replay {
             started_at: ending.started_at,
             input_hash: None,
         };
-        self.push_outcome(ticket.node, ended, class);
+        self.push_ended(ticket.node, ended, class);
     }
 
     /// The attempt failed, and another one follows, not before `wake_at`.
@@ -166,8 +175,9 @@ impl Replay {
             Container::Join(_) => Kind::Join,
             Container::Race(_) => Kind::Race,
             Container::JoinAll(_) => Kind::JoinAll,
-            Container::Loop => Kind::Loop,
+            Container::Loop | Container::Carry(_) => Kind::Loop,
             Container::Fragment => Kind::Fragment,
+            Container::Attempt => Kind::Attempt,
         };
         let Some(node) = self.reach(scope, site, kind) else {
             return Entered::Never;
@@ -176,9 +186,16 @@ impl Replay {
             Container::Join(branches) => Some(Opened::Join(owned(branches))),
             Container::Race(branches) => Some(Opened::Race(owned(branches))),
             Container::JoinAll(items) => Some(Opened::JoinAll(items)),
-            Container::Loop | Container::Fragment => None,
+            Container::Carry(locals) => Some(Opened::Carry(owned(locals))),
+            Container::Loop | Container::Fragment | Container::Attempt => None,
         };
         let Some(opened) = opened else {
+            let rare = self.tree.get_mut(node).rare.as_mut();
+            if let Some(recorded) = rare.and_then(|rare| rare.opened.take()) {
+                // It started again from locals that the code no longer carries.
+                self.diverge_at_branches(node, site, recorded, Opened::Carry(Vec::new()));
+                return Entered::Never;
+            }
             return Entered::Open {
                 scope: self.tree.scope(node),
                 winner: None,
@@ -201,12 +218,14 @@ impl Replay {
                 winner = branches.iter().position(|branch| **branch == *decided);
             }
         }
-        // A decided race runs one branch only, so nothing runs beside anything.
-        if let Some(winner) = winner {
-            self.drop_losers(node, winner);
-        } else {
-            rare.branching = true;
-            self.branching += 1;
+        // A decided race runs one branch only, and a loop one iteration: nothing runs beside anything there.
+        match winner {
+            Some(winner) => drop(self.drop_losers(node, winner)),
+            None if matches!(container, Container::Carry(_)) => {}
+            None => {
+                rare.branching = true;
+                self.branching += 1;
+            }
         }
         Entered::Open {
             scope: self.tree.scope(node),
@@ -300,17 +319,12 @@ impl Replay {
             return false;
         }
         let deletes = self.drop_losers(node, winner);
+        self.deletes.extend(deletes);
         if self.choices == 0 {
             self.wake_held();
         }
-        let queued = self.push_at(
-            node,
-            Body::Decided {
-                branch: branch.to_owned(),
-            },
-            Class::Rider,
-        );
-        queued.deletes = deletes;
+        let branch = branch.to_owned();
+        self.push_at(node, Body::Decided { branch }, Class::Rider);
         true
     }
 
@@ -318,17 +332,27 @@ impl Replay {
 
     /// Moves the scope's cursor onto this site, or makes it anew at the frontier; nothing when the run diverged.
     fn reach(&mut self, scope: Scope, site: &'static Site, kind: Kind) -> Option<u32> {
-        if self.phase == Phase::Diverged || self.phase == Phase::Done {
+        if self.is_stopped() {
             return None;
+        }
+        if !self.facts.is_empty() {
+            let location = self.tree.location(scope.node).site(site.name);
+            if let Some(removed) = self.is_removed(&location) {
+                let issued = Issued::Site(Site { kind, ..*site });
+                self.diverge(location, Recorded::Removed(removed), issued);
+                return None;
+            }
         }
         let container = matches!(
             kind,
-            Kind::Join | Kind::Race | Kind::JoinAll | Kind::Loop | Kind::Fragment
+            Kind::Join | Kind::Race | Kind::JoinAll | Kind::Loop | Kind::Fragment | Kind::Attempt
         );
         let head = self.tree.head(scope.node);
         let fitting = head.filter(|&head| {
             self.tree.get(head).name.is(Segment::Site(site.name))
-                && self.kind_of(head).is_none_or(|is| is == kind)
+                && self
+                    .kind_of(head)
+                    .is_none_or(|is| is == kind || (container && is.is_like(kind)))
         });
         // A container that recorded nothing is no head: it may stand before the next one. But nothing may be issued in it.
         let ahead = if container {
@@ -418,7 +442,7 @@ impl Replay {
                     started_at: *now,
                     input_hash: None,
                 };
-                self.push_outcome(node, ended, Class::Rider);
+                self.push_ended(node, ended, Class::Rider);
                 self.queue
                     .back_mut()
                     .expect("an outcome was just queued")
@@ -434,6 +458,11 @@ impl Replay {
                         Body::Waiting(Waiting::Sleep { until: deadline }),
                         Class::Durable,
                     );
+                }
+            }
+            Doing::Boundary(boundary) => {
+                if let Some(boundary) = boundary.take() {
+                    self.cross(node, boundary);
                 }
             }
             Doing::Step(step) => {
@@ -477,12 +506,18 @@ impl Replay {
             started_at: Timestamp::default(),
             input_hash: None,
         };
-        self.push_outcome(node, ended, Class::Durable);
+        self.push_ended(node, ended, Class::Durable);
     }
 
     // ===== outcomes =====
 
-    fn is_next(&self, node: u32) -> bool {
+    pub(super) fn is_next(&mut self, node: u32) -> bool {
+        // What is covered has no turn any more.
+        while let Some(turn) = self.turns.front()
+            && self.tree.is_stale(turn.node, turn.stamp)
+        {
+            self.turns.pop_front();
+        }
         self.tree.get(node).outcome.is_some()
             && self
                 .turns
@@ -491,9 +526,9 @@ impl Replay {
     }
 
     /// Takes an outcome out of its node, which has nothing more to say then.
-    fn deliver(&mut self, node: u32) -> Outcome {
+    pub(super) fn deliver(&mut self, node: u32) -> Outcome {
         let found = self.tree.get_mut(node);
-        let result = found
+        let outcome = found
             .outcome
             .take()
             .expect("an outcome whose turn it is was recorded");
@@ -501,7 +536,7 @@ impl Replay {
         let left = found.unconsumed;
         self.consume(node, left);
         self.tree.free(node, |_, _| {});
-        Outcome { result }
+        outcome
     }
 
     pub(super) fn consume(&mut self, node: u32, records: u32) {
@@ -545,7 +580,7 @@ impl Replay {
         deletes
     }
 
-    fn forget_queued(&mut self, scope: &crate::replay::Location) {
+    pub(super) fn forget_queued(&mut self, scope: &crate::replay::Location) {
         let Self {
             queue,
             choices,
@@ -560,7 +595,11 @@ impl Replay {
         });
     }
 
-    fn drop_branch(&mut self, branch: u32) {
+    pub(super) fn drop_branch(&mut self, branch: u32) {
+        if !self.facts.is_empty() {
+            let location = self.tree.location(branch);
+            self.forget_facts(&location);
+        }
         let Self {
             tree,
             unconsumed,
@@ -582,7 +621,7 @@ impl Replay {
                         *alive -= usize::from(step.alive);
                         step.wake_at
                     }
-                    Doing::Now { .. } => None,
+                    Doing::Now { .. } | Doing::Boundary(_) => None,
                 };
                 if let Some(deadline) = deadline {
                     deadlines.remove(&(deadline, index));

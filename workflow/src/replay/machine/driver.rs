@@ -125,7 +125,6 @@ impl Replay {
             finishes: finished.is_some(),
         };
         let mut records = Vec::with_capacity(self.queue.len());
-        let mut deletes = Vec::new();
         for queued in self.queue.drain(..) {
             in_flight.last_seq += 1;
             in_flight.choices += usize::from(queued.choice);
@@ -139,7 +138,6 @@ impl Replay {
                 );
                 in_flight.notify.push((node, stamp, started));
             }
-            deletes.extend(queued.deletes);
             let seq = in_flight.last_seq;
             records.push(Record {
                 seq,
@@ -153,6 +151,7 @@ impl Replay {
         self.durables = 0;
         let expected_seq = self.last_seq;
         self.in_flight = Some(in_flight);
+        let deletes = std::mem::take(&mut self.deletes);
         Some(Batch {
             number,
             expected_seq,
@@ -195,6 +194,10 @@ impl Replay {
         }
         if self.unconsumed > 0 {
             self.diverge_at_leftover(Issued::NotReached);
+            return false;
+        }
+        self.check_pins();
+        if self.phase == Phase::Diverged {
             return false;
         }
         self.phase = Phase::Live;
@@ -265,9 +268,9 @@ impl Replay {
                     };
                     // Alone, it is derived again from its deadline; beside others, it decides an order.
                     let class = if lone { Class::Rider } else { Class::Durable };
-                    self.push_outcome(node, ended, class);
+                    self.push_ended(node, ended, class);
                 }
-                Doing::Now { .. } => {}
+                Doing::Now { .. } | Doing::Boundary(_) => {}
             }
         }
     }
@@ -293,6 +296,9 @@ impl Replay {
             if self.unconsumed > 0 {
                 self.diverge_at_leftover(Issued::End);
             } else {
+                self.check_pins();
+            }
+            if self.phase == Phase::Replaying {
                 self.phase = Phase::Live;
             }
         }

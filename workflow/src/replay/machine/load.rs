@@ -1,7 +1,7 @@
 //! Taking a recorded history in.
 
 use super::tree::{NONE, Name};
-use super::{Ready, Replay, Turn};
+use super::{Outcome, Ready, Replay, Turn};
 use crate::replay::{
     AttemptState, Body, CodeId, Kind, Location, Opened, Record, RunState, Segment, Timestamp,
     Waiting,
@@ -69,10 +69,15 @@ impl Replay {
             }
             replay.last_seq = record.seq;
             if record.body.is_fact() {
+                replay.load_fact(record.location, &record.body);
                 continue;
             }
             let node = replay.place(&record.location, record.seq, &mut path);
+            let covers = matches!(record.body, Body::Carried { .. });
             replay.take(node, record)?;
+            if covers {
+                path.0.clear();
+            }
         }
         replay.tree.rewind_cursors();
         Ok(replay)
@@ -131,7 +136,8 @@ impl Replay {
                     Opened::Join(_) => Kind::Join,
                     Opened::Race(_) => Kind::Race,
                     Opened::JoinAll(_) => Kind::JoinAll,
-                    Opened::Carry(_) | Opened::Stage { .. } => {
+                    Opened::Carry(_) => Kind::Loop,
+                    Opened::Stage { .. } => {
                         return Err(HistoryError::Unsupported { seq, location });
                     }
                 });
@@ -159,13 +165,22 @@ impl Replay {
                     return Err(HistoryError::Twice { seq, location });
                 }
                 known.kind = Some(ended.kind);
-                known.outcome = Some(ended.outcome);
+                known.outcome = Some(Outcome::Ended(ended.outcome));
                 let stamp = known.stamp;
                 self.turns.push_back(Turn {
                     node,
                     stamp,
                     ready: Ready::Now,
                 });
+            }
+            Body::Carried { next, state } => {
+                if known.iteration().is_none_or(|index| index + 1 != next) {
+                    return Err(HistoryError::Unsupported { seq, location });
+                }
+                known.unconsumed += 1;
+                self.unconsumed += 1;
+                self.load_boundary(node, Outcome::Carried { next, state });
+                return Ok(());
             }
             Body::Decided { branch } => self.tree.rare(node).decided = Some(branch),
             _ => return Err(HistoryError::Unsupported { seq, location }),

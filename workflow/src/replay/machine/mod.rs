@@ -47,23 +47,28 @@
 //! 11. The wake time is a function of the pending waits.
 //! 12. There is no clock, no randomness and no hash order in here.
 
+mod carry;
 mod code;
 mod driver;
+mod facts;
 mod load;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use carry::Keeping;
 pub use driver::{Batch, Phase, Suspend};
+pub use facts::Pinned;
 pub use load::HistoryError;
 
 use super::{
-    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Payload, Recorded, RunState,
-    Segment, Site, Timestamp,
+    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, Payload, Recorded,
+    RunState, Segment, Site, Timestamp,
 };
+use facts::Fact;
 use tree::{Pending, Tree};
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
@@ -128,11 +133,33 @@ pub enum Issue {
     Never,
 }
 
-/// What is handed out to user code.
+/// What is handed out to user code, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// The value or the failure, as recorded.
-    pub result: Result<Payload, Failure>,
+pub enum Outcome {
+    /// Of an operation that ends with a value or a failure.
+    Ended(Result<Payload, Failure>),
+    /// The messages that a receive took; none when its deadline passed.
+    Taken(Vec<Message>),
+    /// The boundary between two iterations of a carried loop.
+    Carried {
+        /// The next iteration.
+        next: u64,
+        /// The carried locals.
+        state: Payload,
+    },
+}
+
+impl Outcome {
+    /// The value or the failure of an operation that has one.
+    ///
+    /// # Panics
+    /// When it is of another kind. A site gets an outcome of its own kind: the history was compared when it was reached.
+    pub fn into_result(self) -> Result<Payload, Failure> {
+        match self {
+            Self::Ended(result) => result,
+            other => unreachable!("an operation that ends got {other:?}"),
+        }
+    }
 }
 
 /// An attempt that may begin.
@@ -166,8 +193,12 @@ pub enum Container<'a> {
     JoinAll(u64),
     /// A labelled loop whose iterations are all kept.
     Loop,
+    /// A labelled loop with these carried locals, started again from them.
+    Carry(&'a [&'static str]),
     /// A fragment, run in place.
     Fragment,
+    /// A block at whose edge failures stop.
+    Attempt,
 }
 
 /// What entering gave.
@@ -208,10 +239,8 @@ struct Queued {
     location: Location,
     body: Body,
     class: Class,
-    /// True for `now!`: no body may begin before it is durable.
+    /// True for `now!` and `version!`: no body may begin before it is durable.
     choice: bool,
-    /// Scopes whose records go with this one.
-    deletes: Vec<Location>,
     /// The operation that waits for this record to be durable, and is no outcome of it.
     notify: Option<(u32, u32)>,
 }
@@ -255,6 +284,9 @@ pub struct Replay {
     tree: Tree,
     turns: VecDeque<Turn>,
     queue: VecDeque<Queued>,
+    /// Scopes whose durable records go with the next batch.
+    deletes: Vec<Location>,
+    facts: BTreeMap<Location, Fact>,
     in_flight: Option<InFlight>,
     /// How many of the queued records must be durable soon.
     durables: usize,
@@ -306,6 +338,8 @@ impl Replay {
             tree: Tree::new(),
             turns: VecDeque::new(),
             queue: VecDeque::new(),
+            deletes: Vec::new(),
+            facts: BTreeMap::new(),
             in_flight: None,
             durables: 0,
             forced: false,
@@ -384,6 +418,11 @@ impl Replay {
         self.phase == Phase::Live
     }
 
+    /// True when nothing is issued any more.
+    fn is_stopped(&self) -> bool {
+        matches!(self.phase, Phase::Diverged | Phase::Done)
+    }
+
     fn push(&mut self, queued: Queued) {
         self.choices += usize::from(queued.choice);
         self.durables += usize::from(queued.class == Class::Durable);
@@ -418,10 +457,16 @@ impl Replay {
         }
     }
 
+    /// Queues the outcome of an operation that ended, and puts it in line.
+    fn push_ended(&mut self, node: u32, ended: super::Ended, class: Class) {
+        let outcome = Outcome::Ended(ended.outcome.clone());
+        self.push_outcome(node, outcome, Body::Ended(ended), class);
+    }
+
     /// Queues an outcome and puts it in line.
-    fn push_outcome(&mut self, node: u32, body: super::Ended, class: Class) {
-        self.tree.get_mut(node).outcome = Some(body.outcome.clone());
-        self.push_at(node, Body::Ended(body), class);
+    fn push_outcome(&mut self, node: u32, outcome: Outcome, body: Body, class: Class) {
+        self.tree.get_mut(node).outcome = Some(outcome);
+        self.push_at(node, body, class);
         let ready = if class == Class::Rider {
             Ready::Now
         } else {
@@ -442,6 +487,7 @@ impl Replay {
         }
         self.phase = Phase::Diverged;
         self.queue.clear();
+        self.deletes.clear();
         self.turns.clear();
     }
 
@@ -479,7 +525,6 @@ impl Queued {
             body,
             class,
             choice: false,
-            deletes: Vec::new(),
             notify: None,
         }
     }

@@ -5,6 +5,9 @@ use std::task::{Poll, Waker};
 use super::*;
 use crate::replay::{Finished, Record, RunId};
 
+mod carry;
+mod facts;
+
 static A: Site = Site::new("a", Kind::Step, "a", "src/x.rs", 1);
 static B: Site = Site::new("b", Kind::Step, "b", "src/x.rs", 2);
 static J: Site = Site::new("j", Kind::Join, "j", "src/x.rs", 3);
@@ -52,7 +55,7 @@ fn ready(issue: Issue) -> String {
 }
 
 fn text(outcome: Outcome) -> String {
-    match outcome.result {
+    match outcome.into_result() {
         Ok(payload) => String::from_utf8(payload.bytes.to_vec()).unwrap(),
         Err(failure) => failure.kind().word().to_owned(),
     }

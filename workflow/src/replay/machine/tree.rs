@@ -9,8 +9,9 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use super::{Scope, Ticket};
-use crate::replay::{Failure, Kind, Location, Opened, Payload, Segment, Site, Timestamp};
+use super::carry::{Boundary, Carrying};
+use super::{Outcome, Scope, Ticket};
+use crate::replay::{Failure, Kind, Location, Opened, Segment, Site, Timestamp};
 
 /// The index of no node.
 pub(super) const NONE: u32 = u32::MAX;
@@ -120,7 +121,7 @@ pub(super) struct Node {
     /// Own records that are not facts and that the code has not consumed yet.
     pub(super) unconsumed: u32,
     /// The recorded or queued outcome, until it is handed out.
-    pub(super) outcome: Option<Result<Payload, Failure>>,
+    pub(super) outcome: Option<Outcome>,
     /// What is rarely there.
     pub(super) rare: Option<Box<Rare>>,
     /// What the code has in progress here.
@@ -149,6 +150,8 @@ pub(super) struct Rare {
     pub(super) branching: bool,
     /// How many iterations had a key so far.
     pub(super) keys: HashMap<Box<str>, u32>,
+    /// What a carried loop is at.
+    pub(super) carrying: Option<Box<Carrying>>,
     /// The site that entered it.
     pub(super) site: Option<&'static Site>,
     children: Option<HashMap<NameKey, u32>>,
@@ -167,8 +170,14 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) enum Doing {
     Step(Stepping),
-    Sleep { until: Timestamp },
-    Now { now: Timestamp },
+    Sleep {
+        until: Timestamp,
+    },
+    Now {
+        now: Timestamp,
+    },
+    /// The end of an iteration; one that is recorded only waits for its turn.
+    Boundary(Option<Boundary>),
 }
 
 /// What a pending step is at.
@@ -485,9 +494,17 @@ impl Node {
 
     /// True when nothing says that its members run side by side, so iterations come one after the other.
     fn is_plain_loop(&self) -> bool {
-        self.rare
-            .as_ref()
-            .is_none_or(|rare| rare.opened.is_none() && !rare.branching)
+        self.rare.as_ref().is_none_or(|rare| {
+            matches!(rare.opened, None | Some(Opened::Carry(_))) && !rare.branching
+        })
+    }
+
+    /// The index of an iteration.
+    pub(super) fn iteration(&self) -> Option<u64> {
+        match self.name {
+            Name::Iter(index) => Some(index),
+            _ => None,
+        }
     }
 
     pub(super) fn stepping(&mut self) -> Option<&mut Stepping> {

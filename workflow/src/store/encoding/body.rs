@@ -1,7 +1,9 @@
 //! The bodies of records, one by one.
 
 use super::{Fault, failure, read::Reader, write::Writer};
-use crate::replay::{AttemptState, Begun, Body, Control, Ended, Finished, Message, Opened, Waiting};
+use crate::replay::{
+    AttemptState, Begun, Body, Control, Ended, Finished, Message, Opened, Waiting,
+};
 
 const BEGUN: u8 = 1;
 const OPENED: u8 = 2;
