@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use workflow::context::{Args, Host, Run, States};
 use workflow::replay::{
-    Begun, CodeId, Location, Payload, Record, Replay, RunId, RunState, Timestamp,
+    Begun, CodeId, Location, Payload, Record, Replay, RunId, Standing, Timestamp,
 };
 use workflow::store::{BoxFuture, NewRun};
 use workflow::{Json, Workflow};
@@ -23,7 +23,7 @@ pub(super) const CODE: CodeId = CodeId(1);
 pub(super) fn preflight(
     interpreter: &Interpreter,
     history: Vec<Record>,
-    row: (RunState, Option<Timestamp>),
+    row: Standing,
 ) -> Result<Vec<Record>, String> {
     let world = &interpreter.world;
     world.begin_drive(&history);

@@ -91,7 +91,7 @@ impl<'d> Drive<'d> {
                 number = loaded.row.last_append.1;
             }
             world.begin_drive(&loaded.history);
-            let row = (loaded.row.state, loaded.row.wake_at);
+            let row = loaded.row.standing();
             let replay = Replay::load(loaded.history, CODE, row).expect("our own history");
             (replay, None)
         } else {

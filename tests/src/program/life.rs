@@ -173,10 +173,10 @@ impl Life {
         };
         let loaded = read(self.store.load(self.key));
         let loaded = loaded.expect("a run that was recorded");
-        let row = (loaded.row.state, loaded.row.wake_at);
+        let row = loaded.row.standing();
         self.world().landed(&loaded.history, &[]);
         let preflight = || {
-            let verdict = preflight(&self.interpreter, loaded.history.clone(), row);
+            let verdict = preflight(&self.interpreter, loaded.history.clone(), row.clone());
             self.world().end_drive();
             verdict
         };
@@ -310,7 +310,10 @@ pub fn replayed(program: &Program, history: &[Record]) -> Result<Vec<Record>, Br
         program: program.clone(),
         world: Arc::clone(&world),
     };
-    let row = (workflow::RunState::Running, None);
+    let row = workflow::replay::Standing {
+        state: workflow::RunState::Running,
+        ..Default::default()
+    };
     let written = preflight(&interpreter, kept, row);
     world.end_drive();
     world.verdict()?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use workflow::__private as p;
 use workflow::context::{Body, CurrentStep, Host, Park, Run, States, StepSpan, Workflow};
-use workflow::replay::{Begun, CodeId, Finished, Replay, Suspend};
+use workflow::replay::{Begun, CodeId, Finished, Replay, Standing, Suspend};
 use workflow::store::BoxFuture;
 use workflow::{Codec, Failure, Json, Payload, Record, RunId, RunState, Step, Timestamp};
 
@@ -408,8 +408,15 @@ impl Sim {
 
     fn replay(&self) -> Replay {
         if !self.history.is_empty() {
-            return Replay::load(self.history.clone(), CodeId(1), (RunState::Running, None))
-                .unwrap();
+            return Replay::load(
+                self.history.clone(),
+                CodeId(1),
+                Standing {
+                    state: RunState::Running,
+                    ..Standing::default()
+                },
+            )
+            .unwrap();
         }
         let begun = Begun {
             workflow: "w".into(),

@@ -513,7 +513,7 @@ impl Inner {
             let exit = self.park(&live, (ParkReason::Unregistered, detail)).await;
             return self.left_memory(&live, exit);
         };
-        let replay = Replay::load(history, self.code, (row.state, row.wake_at));
+        let replay = Replay::load(history, self.code, row.standing());
         match (replay, input) {
             (Ok(replay), Some((input, _))) => {
                 self.launch(

@@ -1,6 +1,6 @@
 //! The row of a run, as every store shows it.
 
-use crate::replay::{CodeId, Location, ParkReason, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{CodeId, Location, ParkReason, RunId, RunKey, RunState, Standing, Timestamp};
 
 /// Everything a store keeps of a run beside its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,17 @@ pub struct RunRow {
     pub updated_at: Timestamp,
     /// When it became final.
     pub finished_at: Option<Timestamp>,
+}
+
+impl RunRow {
+    /// What the row says of what the run is doing.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            wake_at: self.wake_at,
+            waits: self.waits.clone(),
+        }
+    }
 }
 
 /// Why and for whom a run is parked.

@@ -122,6 +122,7 @@ impl Replay {
         for iteration in lowest..kept {
             let gone = location.iteration(iteration);
             self.forget_queued(&gone);
+            self.settle_taken(carried, &gone);
             self.deletes.push(gone);
         }
     }
@@ -149,7 +150,8 @@ impl Replay {
             .chain(self.tree.children(node))
             .collect();
         for covered in earlier {
-            self.drop_branch(covered);
+            // What it had taken stays taken.
+            drop(self.drop_branch(covered));
         }
         // Facts come in with the rest, so all there are in the loop so far lie in what is covered.
         self.forget_facts(&location);

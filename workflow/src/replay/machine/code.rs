@@ -2,14 +2,15 @@
 
 use std::task::{Poll, Waker};
 
+use super::inbox::{Dropped, Receiving, Sent};
 use super::tree::{Doing, Name, Pending, Stepping, Text};
 use super::{
     Attempt, Class, Container, Ending, Entered, Issue, Member, Op, Outcome, Phase, Queued, Replay,
     Scope, Ticket, segment_of,
 };
 use crate::replay::{
-    AttemptState, Body, Ended, Failure, Issued, Kind, Opened, Payload, Recorded, Segment, Site,
-    Timestamp, Waiting,
+    AttemptState, Body, Ended, Failure, Issued, Kind, Location, Opened, Payload, Recorded, Segment,
+    Site, Timestamp, Waiting,
 };
 
 impl Replay {
@@ -220,7 +221,7 @@ impl Replay {
         }
         // A decided race runs one branch only, and a loop one iteration: nothing runs beside anything there.
         match winner {
-            Some(winner) => drop(self.drop_losers(node, winner)),
+            Some(winner) => self.drop_losers(node, winner),
             None if matches!(container, Container::Carry(_)) => {}
             None => {
                 rare.branching = true;
@@ -318,8 +319,10 @@ impl Replay {
             self.diverge(self.tree.location_of(node), recorded, issued);
             return false;
         }
-        let deletes = self.drop_losers(node, winner);
-        self.deletes.extend(deletes);
+        self.drop_losers(node, winner);
+        if let Some(winner) = self.tree.find(node, Segment::Branch(branch)) {
+            self.keep_won(node, winner);
+        }
         if self.choices == 0 {
             self.wake_held();
         }
@@ -406,6 +409,21 @@ impl Replay {
             Op::Sleep { until } => Doing::Sleep {
                 until: rare.and_then(|rare| rare.until).unwrap_or(until),
             },
+            Op::Recv(mut wanted) => {
+                if let Some(until) = rare.and_then(|rare| rare.until) {
+                    wanted.until = Some(until);
+                    wanted.poll = false;
+                }
+                Doing::Recv(Box::new(Receiving::new(wanted)))
+            }
+            Op::Send { to, message } => {
+                Doing::Sent(Some(Box::new((Kind::Send, Sent::Message { to, message }))))
+            }
+            Op::Reply { request, reply } => Doing::Sent(Some(Box::new((
+                Kind::Reply,
+                Sent::Answer { request, reply },
+            )))),
+            Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,
                 announced,
@@ -458,6 +476,18 @@ impl Replay {
                         Body::Waiting(Waiting::Sleep { until: deadline }),
                         Class::Durable,
                     );
+                }
+            }
+            Doing::Recv(_) => self.begin_recv(node),
+            Doing::Sent(sent) => {
+                if let Some(sent) = sent.take() {
+                    let (kind, sent) = *sent;
+                    self.push_sent(node, kind, sent);
+                }
+            }
+            Doing::Child(child) => {
+                if let Some(child) = child.take() {
+                    self.begin_child(node, *child);
                 }
             }
             Doing::Boundary(boundary) => {
@@ -535,6 +565,7 @@ impl Replay {
         found.op = None;
         let left = found.unconsumed;
         self.consume(node, left);
+        self.keep_taken(node, &outcome);
         self.tree.free(node, |_, _| {});
         outcome
     }
@@ -557,77 +588,105 @@ impl Replay {
 
     // ===== dropped branches =====
 
-    /// Covers everything under the losing branches; gives the locations whose records must be deleted.
-    fn drop_losers(&mut self, race: u32, winner: usize) -> Vec<crate::replay::Location> {
+    /// Covers everything under the losing branches: their records go with the next batch, and what they had taken goes back.
+    fn drop_losers(&mut self, race: u32, winner: usize) {
         let names = self.tree.rare(race).branches.clone();
         let losers = names
             .iter()
             .enumerate()
             .filter(|(index, _)| *index != winner)
             .map(|(_, name)| *name);
-        let mut deletes = Vec::new();
+        let mut dropped = Dropped::default();
         for name in losers {
             let Some(branch) = self.tree.find(race, Segment::Branch(name)) else {
                 continue;
             };
             if self.tree.get(branch).touched {
                 let location = self.tree.location(branch);
-                self.forget_queued(&location);
-                deletes.push(location);
+                dropped.unsaved.extend(self.forget_queued(&location));
+                self.deletes.push(location);
             }
-            self.drop_branch(branch);
+            let below = self.drop_branch(branch);
+            dropped.extend(below);
         }
-        deletes
+        self.give_back(dropped);
     }
 
-    pub(super) fn forget_queued(&mut self, scope: &crate::replay::Location) {
+    /// Forgets what is queued for a scope; gives the arrivals of the messages that it would have taken.
+    pub(super) fn forget_queued(&mut self, scope: &Location) -> Vec<u64> {
         let Self {
             queue,
             choices,
             durables,
             ..
         } = self;
+        let mut untaken = Vec::new();
         queue.retain(|queued: &Queued| {
             let forgotten = queued.location.is_under(scope);
             *choices -= usize::from(forgotten && queued.choice);
             *durables -= usize::from(forgotten && queued.class == Class::Durable);
+            if forgotten && let Body::Taken(messages) = &queued.body {
+                untaken.extend(messages.iter().map(|message| message.arrival));
+            }
             !forgotten
         });
+        untaken
     }
 
-    pub(super) fn drop_branch(&mut self, branch: u32) {
+    /// Frees a scope and everything in it; gives what lay there and concerns others.
+    pub(super) fn drop_branch(&mut self, branch: u32) -> Dropped {
         if !self.facts.is_empty() {
             let location = self.tree.location(branch);
             self.forget_facts(&location);
         }
+        let mut dropped = Dropped::default();
+        let mut ops = Vec::new();
         let Self {
             tree,
             unconsumed,
-            pending,
-            alive,
-            deadlines,
             branching,
             ..
         } = self;
         tree.free(branch, |index, node| {
             *unconsumed -= u64::from(node.unconsumed);
             node.unconsumed = 0;
-            *branching -= u32::from(node.rare.as_ref().is_some_and(|rare| rare.branching));
-            if let Some(gone) = node.op.take() {
-                *pending -= 1;
-                let deadline = match gone.op {
-                    Doing::Sleep { until } => Some(until),
-                    Doing::Step(step) => {
-                        *alive -= usize::from(step.alive);
-                        step.wake_at
-                    }
-                    Doing::Now { .. } | Doing::Boundary(_) => None,
-                };
-                if let Some(deadline) = deadline {
-                    deadlines.remove(&(deadline, index));
+            let ended = node.outcome.take();
+            if let Some(rare) = &mut node.rare {
+                *branching -= u32::from(rare.branching);
+                let taken = std::mem::take(&mut rare.taken);
+                dropped
+                    .taken
+                    .extend(taken.into_iter().map(|(_, message)| message));
+                if ended.is_none() {
+                    dropped.children.extend(rare.child.take());
                 }
             }
+            if let Some(Outcome::Taken(messages)) = ended {
+                dropped.taken.extend(messages);
+            }
+            if let Some(gone) = node.op.take() {
+                ops.push((index, gone.op));
+            }
         });
+        self.pending -= ops.len();
+        let nodes: Vec<u32> = ops.iter().map(|(node, _)| *node).collect();
+        for (node, op) in ops {
+            match op {
+                Doing::Sleep { until } => {
+                    self.deadlines.remove(&(until, node));
+                }
+                Doing::Step(step) => {
+                    self.alive -= usize::from(step.alive);
+                    if let Some(wake_at) = step.wake_at {
+                        self.deadlines.remove(&(wake_at, node));
+                    }
+                }
+                Doing::Recv(receiving) => self.drop_receiving(node, *receiving, &mut dropped),
+                Doing::Now { .. } | Doing::Boundary(_) | Doing::Sent(_) | Doing::Child(_) => {}
+            }
+        }
+        self.forget_waiting(&nodes);
+        dropped
     }
 
     // ===== divergence at containers =====
@@ -678,7 +737,7 @@ fn owned(names: &[&'static str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn remember(slot: &mut Option<Waker>, waker: &Waker) {
+pub(super) fn remember(slot: &mut Option<Waker>, waker: &Waker) {
     match slot {
         Some(known) if known.will_wake(waker) => {}
         _ => *slot = Some(waker.clone()),

@@ -1,10 +1,10 @@
 //! What the driver says and asks.
 
 use super::tree::Doing;
-use super::{Class, InFlight, Queued, Ready, Replay};
+use super::{Class, InFlight, Queued, Ready, Replay, Sent};
 use crate::replay::{
-    AttemptState, Body, CodeId, Ended, Finished, Issued, Kind, Location, Payload, Record, RunState,
-    Timestamp, Waiting,
+    AttemptState, Body, CodeId, Ended, Finished, Issued, Kind, Location, Message, Payload, Record,
+    RunState, Timestamp,
 };
 
 /// What the machine is doing.
@@ -35,6 +35,18 @@ pub struct Batch {
     pub state: Option<RunState>,
     /// The run's new wake time, if it changes.
     pub wake_at: Option<Option<Timestamp>>,
+    /// The channels it waits on, if they change; none any more when it does not wait.
+    pub waits: Option<Option<Vec<String>>>,
+    /// Messages that go back into the inbox, before any is taken.
+    pub returns: Vec<Message>,
+    /// The arrivals of messages that are taken from the inbox.
+    pub takes: Vec<u64>,
+    /// Messages that could not be read, by arrival, and why.
+    pub dead: Vec<(u64, String)>,
+    /// The newest arrival that was read.
+    pub seen: u64,
+    /// What is done to others in the same transaction.
+    pub sent: Vec<Sent>,
     /// The code that wrote it.
     pub code: CodeId,
 }
@@ -42,8 +54,38 @@ pub struct Batch {
 /// A run that may leave memory: all it has is durable, and it only waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspend {
-    /// When it is to be woken. Absent when nothing but a new drive wakes it.
+    /// When it is to be woken. Absent when nothing but a message or a new drive wakes it.
     pub wake_at: Option<Timestamp>,
+}
+
+/// What a run's row says of what it is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: RunState,
+    /// When it is to be woken.
+    pub wake_at: Option<Timestamp>,
+    /// The channels it waits on.
+    pub waits: Option<Vec<String>>,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            state: RunState::Pending,
+            wake_at: None,
+            waits: None,
+        }
+    }
+}
+
+impl Standing {
+    fn of(state: RunState) -> Self {
+        Self {
+            state,
+            ..Self::default()
+        }
+    }
 }
 
 impl Replay {
@@ -101,11 +143,12 @@ impl Replay {
             _ => None,
         };
         let row = match finished {
-            Some(state) => (state, None),
-            None => self.resting_row(),
+            Some(state) => Standing::of(state),
+            None => self.standing(),
         };
-        let state = (row.0 != self.row.0).then_some(row.0);
-        let wake_at = (row.1 != self.row.1).then_some(row.1);
+        let state = (row.state != self.row.state).then_some(row.state);
+        let wake_at = (row.wake_at != self.row.wake_at).then_some(row.wake_at);
+        let waits = (row.waits != self.row.waits).then(|| row.waits.clone());
         self.row = row;
 
         self.closed += 1;
@@ -125,6 +168,9 @@ impl Replay {
             finishes: finished.is_some(),
         };
         let mut records = Vec::with_capacity(self.queue.len());
+        let mut takes = std::mem::take(&mut self.inbox.takes);
+        let cancels = std::mem::take(&mut self.inbox.cancels);
+        let mut sent: Vec<_> = cancels.into_iter().map(Sent::Cancel).collect();
         for queued in self.queue.drain(..) {
             in_flight.last_seq += 1;
             in_flight.choices += usize::from(queued.choice);
@@ -138,6 +184,10 @@ impl Replay {
                 );
                 in_flight.notify.push((node, stamp, started));
             }
+            if let Body::Taken(messages) = &queued.body {
+                takes.extend(messages.iter().map(|message| message.arrival));
+            }
+            sent.extend(queued.sent.map(|sent| *sent));
             let seq = in_flight.last_seq;
             records.push(Record {
                 seq,
@@ -159,6 +209,12 @@ impl Replay {
             deletes,
             state,
             wake_at,
+            waits,
+            returns: std::mem::take(&mut self.inbox.returns),
+            takes,
+            dead: std::mem::take(&mut self.inbox.dead),
+            seen: self.inbox.seen,
+            sent,
             code: self.code,
         })
     }
@@ -172,10 +228,10 @@ impl Replay {
         if !self.draining && !self.is_resting() {
             return None;
         }
-        if self.draining {
+        if self.draining || self.inbox.has_waiters() {
             self.record_arrivals();
         }
-        if !self.queue.is_empty() || self.row != self.resting_row() {
+        if !self.queue.is_empty() || self.inbox.has_changes() || self.row != self.standing() {
             self.forced = true;
             return None;
         }
@@ -270,7 +326,8 @@ impl Replay {
                     let class = if lone { Class::Rider } else { Class::Durable };
                     self.push_ended(node, ended, class);
                 }
-                Doing::Now { .. } | Doing::Boundary(_) => {}
+                Doing::Recv(_) => self.expire(node),
+                Doing::Now { .. } | Doing::Boundary(_) | Doing::Sent(_) | Doing::Child(_) => {}
             }
         }
     }
@@ -322,7 +379,12 @@ impl Replay {
 
     /// The wake time in the run's row, as of the last batch closed.
     pub fn recorded_wake(&self) -> Option<Timestamp> {
-        self.row.1
+        self.row.wake_at
+    }
+
+    /// True when something from outside may come that the run waits for: a message, or the end of a child.
+    pub fn waits_for_others(&self) -> bool {
+        self.inbox.has_waiters()
     }
 
     /// True when [`poll_append`](Self::poll_append) would give a batch.
@@ -331,28 +393,36 @@ impl Replay {
             return false;
         }
         // What was forced may have been forgotten since, with a branch that lost.
-        let forced = self.forced && (!self.queue.is_empty() || self.row != self.resting_row());
+        let forced = self.forced
+            && (!self.queue.is_empty() || self.inbox.has_changes() || self.row != self.standing());
         forced || self.durables > 0
     }
 
     /// What the run's row has to say while it runs on, or rests.
-    fn resting_row(&self) -> (RunState, Option<Timestamp>) {
-        if self.is_resting() {
-            (RunState::Waiting, self.next_deadline())
-        } else if self.draining {
-            // It leaves memory in the middle of something, and is due all the same.
-            (RunState::Running, self.next_deadline())
-        } else {
-            (RunState::Running, None)
+    fn standing(&self) -> Standing {
+        let rests = self.is_resting();
+        if !rests && !self.draining {
+            return Standing::of(RunState::Running);
+        }
+        Standing {
+            // One that leaves memory in the middle of something is due all the same.
+            state: if rests {
+                RunState::Waiting
+            } else {
+                RunState::Running
+            },
+            wake_at: self.next_deadline(),
+            waits: self.inbox.has_waiters().then(|| self.awaited_channels()),
         }
     }
 
-    /// True when the run only waits: every operation has a deadline, and no outcome is on its way.
+    /// True when the run only waits: every operation for a deadline, a message or a child, and no outcome is on its way.
     fn is_resting(&self) -> bool {
         self.alive == 0
             && self.turns.is_empty()
             && self.pending > 0
-            && self.pending == self.deadlines.len()
+            && self.pending == self.deadlines.len() + self.inbox.untimed
+            && self.inbox.is_idle()
     }
 
     // ===== helpers =====
@@ -386,10 +456,12 @@ impl Replay {
 
     /// Every site that the code has reached leaves a trace, so that a later version gate sees it was passed.
     fn record_arrivals(&mut self) {
-        for node in self.tree.under(0) {
+        // Receives first, as long as they have waited: that order decides who takes a message.
+        for node in self.inbox.receivers().chain(self.tree.under(0)) {
             let found = self.tree.get(node);
             if found.op.is_some() && !found.touched {
-                self.push_at(node, Body::Waiting(Waiting::Body), Class::Durable);
+                let body = self.arrival_of(node);
+                self.push_at(node, body, Class::Durable);
             }
         }
     }

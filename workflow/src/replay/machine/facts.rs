@@ -94,7 +94,9 @@ impl Replay {
 
     fn cover(&mut self, location: Location, node: Option<u32>, kind: Kind) -> bool {
         if let Some(node) = node {
-            self.drop_branch(node);
+            let dropped = self.drop_branch(node);
+            // What it had taken stays taken; what it started, nobody waits for any more.
+            self.inbox.cancels.extend(dropped.children);
         }
         self.forget_facts(&location);
         self.facts.insert(location.clone(), Fact::Removed(kind));

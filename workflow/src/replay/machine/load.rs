@@ -1,11 +1,8 @@
 //! Taking a recorded history in.
 
 use super::tree::{NONE, Name};
-use super::{Outcome, Ready, Replay, Turn};
-use crate::replay::{
-    AttemptState, Body, CodeId, Kind, Location, Opened, Record, RunState, Segment, Timestamp,
-    Waiting,
-};
+use super::{Outcome, Ready, Replay, Standing, Turn};
+use crate::replay::{AttemptState, Body, CodeId, Kind, Location, Opened, Record, Segment, Waiting};
 
 /// A history that no run could have written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,15 +38,11 @@ pub enum HistoryError {
 }
 
 impl Replay {
-    /// The machine of a run that goes on. `row` is the state and wake time that its row holds.
+    /// The machine of a run that goes on. `row` is what its row says.
     ///
     /// # Errors
     /// [`HistoryError`] when no run could have written this history.
-    pub fn load(
-        history: Vec<Record>,
-        code: CodeId,
-        row: (RunState, Option<Timestamp>),
-    ) -> Result<Self, HistoryError> {
+    pub fn load(history: Vec<Record>, code: CodeId, row: Standing) -> Result<Self, HistoryError> {
         let Some(Record {
             body: Body::Begun(begun),
             ..
@@ -147,6 +140,14 @@ impl Replay {
                 known.kind = Some(Kind::Sleep);
                 self.tree.rare(node).until = Some(until);
             }
+            Body::Waiting(Waiting::Recv { until, .. }) => {
+                known.kind = Some(Kind::Recv);
+                self.tree.rare(node).until = until;
+            }
+            Body::Waiting(Waiting::Child { id, .. }) => {
+                known.kind = Some(Kind::Child);
+                self.tree.rare(node).child = Some(id);
+            }
             // It only says that the code had come here.
             Body::Waiting(Waiting::Body) => known.kind = known.kind.or(Some(Kind::Step)),
             Body::Attempt { number, state } => {
@@ -160,12 +161,17 @@ impl Replay {
                     }
                 }
             }
-            Body::Ended(ended) => {
+            body @ (Body::Ended(_) | Body::Taken(_)) => {
                 if known.outcome.is_some() {
                     return Err(HistoryError::Twice { seq, location });
                 }
-                known.kind = Some(ended.kind);
-                known.outcome = Some(Outcome::Ended(ended.outcome));
+                let (kind, outcome) = match body {
+                    Body::Ended(ended) => (ended.kind, Outcome::Ended(ended.outcome)),
+                    Body::Taken(messages) => (Kind::Recv, Outcome::Taken(messages)),
+                    _ => return Err(HistoryError::Unsupported { seq, location }),
+                };
+                known.kind = Some(kind);
+                known.outcome = Some(outcome);
                 let stamp = known.stamp;
                 self.turns.push_back(Turn {
                     node,

@@ -51,6 +51,7 @@ mod carry;
 mod code;
 mod driver;
 mod facts;
+mod inbox;
 mod load;
 mod tree;
 
@@ -60,15 +61,17 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use carry::Keeping;
-pub use driver::{Batch, Phase, Suspend};
+pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
+pub use inbox::{ChildStart, Incoming, Sent, Wanted};
 pub use load::HistoryError;
 
 use super::{
-    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, Payload, Recorded,
-    RunState, Segment, Site, Timestamp,
+    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
+    Recorded, RunId, Segment, Site, Timestamp,
 };
 use facts::Fact;
+use inbox::Inbox;
 use tree::{Pending, Tree};
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
@@ -110,6 +113,24 @@ pub enum Op {
         /// The deadline, if none is recorded.
         until: Timestamp,
     },
+    /// Messages from the run's inbox. Ask `poll_offer` beside `poll_outcome`.
+    Recv(Wanted),
+    /// A message to another run.
+    Send {
+        /// The run.
+        to: RunId,
+        /// The message.
+        message: NewMessage,
+    },
+    /// The answer to a request.
+    Reply {
+        /// The id of the message that was the request.
+        request: u128,
+        /// The answer.
+        reply: Payload,
+    },
+    /// A child run.
+    Child(ChildStart),
 }
 
 impl Op {
@@ -118,6 +139,10 @@ impl Op {
             Self::Step { .. } => Kind::Step,
             Self::Now { .. } => Kind::Now,
             Self::Sleep { .. } => Kind::Sleep,
+            Self::Recv(_) => Kind::Recv,
+            Self::Send { .. } => Kind::Send,
+            Self::Reply { .. } => Kind::Reply,
+            Self::Child(_) => Kind::Child,
         }
     }
 }
@@ -243,6 +268,8 @@ struct Queued {
     choice: bool,
     /// The operation that waits for this record to be durable, and is no outcome of it.
     notify: Option<(u32, u32)>,
+    /// What is done to others in the same transaction.
+    sent: Option<Box<Sent>>,
 }
 
 /// An outcome that waits for its turn.
@@ -287,6 +314,7 @@ pub struct Replay {
     /// Scopes whose durable records go with the next batch.
     deletes: Vec<Location>,
     facts: BTreeMap<Location, Fact>,
+    inbox: Inbox,
     in_flight: Option<InFlight>,
     /// How many of the queued records must be durable soon.
     durables: usize,
@@ -311,8 +339,8 @@ pub struct Replay {
     /// Steps that may not run yet for a reason that concerns them all.
     held: Vec<(u32, u32)>,
     divergence: Option<Box<Divergence>>,
-    /// The state and wake time in the run's row, as of the last batch closed.
-    row: (RunState, Option<Timestamp>),
+    /// What the run's row says, as of the last batch closed.
+    row: Standing,
     draining: bool,
 }
 
@@ -340,6 +368,7 @@ impl Replay {
             queue: VecDeque::new(),
             deletes: Vec::new(),
             facts: BTreeMap::new(),
+            inbox: Inbox::default(),
             in_flight: None,
             durables: 0,
             forced: false,
@@ -355,7 +384,7 @@ impl Replay {
             before_gate: Vec::new(),
             held: Vec::new(),
             divergence: None,
-            row: (RunState::Pending, None),
+            row: Standing::default(),
             draining: false,
         }
     }
@@ -488,6 +517,7 @@ impl Replay {
         self.phase = Phase::Diverged;
         self.queue.clear();
         self.deletes.clear();
+        self.inbox.clear_changes();
         self.turns.clear();
     }
 
@@ -526,6 +556,7 @@ impl Queued {
             class,
             choice: false,
             notify: None,
+            sent: None,
         }
     }
 }

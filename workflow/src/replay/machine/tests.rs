@@ -3,10 +3,11 @@
 use std::task::{Poll, Waker};
 
 use super::*;
-use crate::replay::{Finished, Record, RunId};
+use crate::replay::{Finished, Record, RunId, RunState};
 
 mod carry;
 mod facts;
+mod inbox;
 
 static A: Site = Site::new("a", Kind::Step, "a", "src/x.rs", 1);
 static B: Site = Site::new("b", Kind::Step, "b", "src/x.rs", 2);
@@ -106,8 +107,16 @@ fn a_then_b() -> Vec<Record> {
     history
 }
 
+fn standing(state: RunState, wake_at: Option<Timestamp>) -> Standing {
+    Standing {
+        state,
+        wake_at,
+        waits: None,
+    }
+}
+
 fn load(history: Vec<Record>) -> Replay {
-    Replay::load(history, CodeId(1), (RunState::Running, None)).unwrap()
+    Replay::load(history, CodeId(1), standing(RunState::Running, None)).unwrap()
 }
 
 #[test]
@@ -342,8 +351,12 @@ fn a_sleep_costs_one_commit_and_its_recorded_deadline_wins() {
         "a lone wake-up rides"
     );
 
-    let mut again =
-        Replay::load(batch.records, CodeId(1), (RunState::Waiting, Some(at(100)))).unwrap();
+    let mut again = Replay::load(
+        batch.records,
+        CodeId(1),
+        standing(RunState::Waiting, Some(at(100))),
+    )
+    .unwrap();
     pending(again.issue(Scope::ROOT, &Z, Op::Sleep { until: at(5_000) }));
     assert!(!again.poll_handout() && again.handle_quiet());
     assert_eq!(again.next_deadline(), Some(at(100)));
@@ -362,7 +375,7 @@ fn a_failed_attempt_is_remembered_with_its_wake_time() {
     replay.attempt_failed(&ticket, 1, failure.clone(), at(200));
     let history = append(&mut replay);
     assert!(replay.may_run(&ticket, Waker::noop()).is_pending());
-    let row = (RunState::Waiting, Some(at(200)));
+    let row = standing(RunState::Waiting, Some(at(200)));
     let mut replay = Replay::load(history, CodeId(1), row).unwrap();
     let ticket = pending(replay.issue(Scope::ROOT, &A, STEP));
     assert!(replay.handle_quiet());
@@ -414,16 +427,21 @@ fn an_announced_attempt_that_never_ended_is_interrupted_and_not_run_again() {
 fn a_history_that_no_run_wrote_is_refused() {
     let history = a_then_b();
     assert_eq!(
-        Replay::load(history[1..].to_vec(), CodeId(1), (RunState::Running, None)).unwrap_err(),
+        Replay::load(
+            history[1..].to_vec(),
+            CodeId(1),
+            standing(RunState::Running, None)
+        )
+        .unwrap_err(),
         HistoryError::NoBeginning
     );
     let mut twice = history.clone();
     twice[2].location = twice[1].location.clone();
-    let refused = Replay::load(twice, CodeId(1), (RunState::Running, None)).unwrap_err();
+    let refused = Replay::load(twice, CodeId(1), standing(RunState::Running, None)).unwrap_err();
     assert!(matches!(refused, HistoryError::Twice { seq: 3, .. }));
     let mut swapped = history;
     swapped.swap(1, 2);
-    let refused = Replay::load(swapped, CodeId(1), (RunState::Running, None)).unwrap_err();
+    let refused = Replay::load(swapped, CodeId(1), standing(RunState::Running, None)).unwrap_err();
     assert!(matches!(
         refused,
         HistoryError::Disordered { after: 3, found: 2 }

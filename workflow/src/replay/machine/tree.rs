@@ -10,8 +10,9 @@ use std::task::Waker;
 use bytes::Bytes;
 
 use super::carry::{Boundary, Carrying};
+use super::inbox::{ChildStart, Receiving, Sent};
 use super::{Outcome, Scope, Ticket};
-use crate::replay::{Failure, Kind, Location, Opened, Segment, Site, Timestamp};
+use crate::replay::{Failure, Kind, Location, Message, Opened, RunId, Segment, Site, Timestamp};
 
 /// The index of no node.
 pub(super) const NONE: u32 = u32::MAX;
@@ -136,7 +137,7 @@ pub(super) struct Rare {
     pub(super) opened: Option<Opened>,
     /// The recorded winner of a race.
     pub(super) decided: Option<String>,
-    /// The recorded deadline of a sleep.
+    /// The recorded deadline of a sleep or receive.
     pub(super) until: Option<Timestamp>,
     /// The last failed attempt: its number, how it failed, and when the next may begin.
     pub(super) failed: Option<(u32, Failure, Timestamp)>,
@@ -150,6 +151,10 @@ pub(super) struct Rare {
     pub(super) branching: bool,
     /// How many iterations had a key so far.
     pub(super) keys: HashMap<Box<str>, u32>,
+    /// The child run that was started here.
+    pub(super) child: Option<RunId>,
+    /// What was taken in this branch of a race, and where: it goes back if the branch loses.
+    pub(super) taken: Vec<(Location, Message)>,
     /// What a carried loop is at.
     pub(super) carrying: Option<Box<Carrying>>,
     /// The site that entered it.
@@ -178,6 +183,11 @@ pub(super) enum Doing {
     },
     /// The end of an iteration; one that is recorded only waits for its turn.
     Boundary(Option<Boundary>),
+    Recv(Box<Receiving>),
+    /// What is sent, until its record is queued.
+    Sent(Option<Box<(Kind, Sent)>>),
+    /// The child to be started, until it is.
+    Child(Option<Box<ChildStart>>),
 }
 
 /// What a pending step is at.
