@@ -110,8 +110,8 @@ pub use workflow_macros::{fragment, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{
-    Call, Cancellation, Critical, CurrentStep, Fragment, Output, Random, Recorded, Step, Won,
-    Workflow, critical, current_step, try_current_step,
+    Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay, Output, Random,
+    Recorded, Request, Step, ToRun, Won, Workflow, critical, current_step, try_current_step,
 };
 #[cfg(feature = "engine")]
 pub use engine::{

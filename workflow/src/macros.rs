@@ -134,3 +134,107 @@ macro_rules! join_all {
         $crate::__private::outside!("join_all")
     };
 }
+
+/// Takes messages from the run's inbox: `recv!(name, CHANNEL).await?`.
+///
+/// | form | gives |
+/// |---|---|
+/// | `recv!(name, CHANNEL)` | the next message, whenever it comes |
+/// | `recv!(name, [A, B])` | the next of several channels of one type |
+/// | `recv!(name, CHANNEL, timeout = "15m")` | an `Option`: none when the deadline passes first; `"0s"` only looks |
+/// | `recv!(name, CHANNEL, count = 10)` | a `Vec` of what is there, one at least and ten at most |
+/// | `recv!(name, CHANNEL, exactly = 10)` | a `Vec` of ten; with `timeout`, of what is there at the deadline |
+///
+/// Messages come in the order in which they arrived, over all the channels. Taking a message and recording it is one
+/// transaction. The deadline is recorded on first arrival; a message that arrived by then is taken also when it is seen late. A
+/// message that does not decode goes to the run's dead letters, and the wait goes on. The run costs no memory while it waits.
+#[macro_export]
+macro_rules! recv {
+    (@site $cx:ident $site:expr; one $channels:expr) => {
+        $crate::__private::recv($cx, $site, $channels).await
+    };
+    (@site $cx:ident $site:expr; within $timeout:expr, $channels:expr) => {
+        $crate::__private::recv_within($cx, $site, $channels, $timeout).await
+    };
+    (@site $cx:ident $site:expr; many $timeout:expr, $count:expr, $exactly:literal, $channels:expr) => {
+        $crate::__private::recv_many($cx, $site, $channels, $timeout, $count, $exactly).await
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("recv")
+    };
+}
+
+/// Sends a message to a run: `send!(name, run, CHANNEL, value).await?`.
+///
+/// `run` is a [`RunId`](crate::RunId), a string or a handle. The message is in that run's inbox in the transaction that records it
+/// here: it is sent once. For an id that no run has yet it is kept. Fails when the value cannot be encoded.
+#[macro_export]
+macro_rules! send {
+    (@site $cx:ident $site:expr; $to:expr, $channel:expr, $value:expr) => {
+        $crate::__private::send($cx, $site, $to, $channel, $value).await
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("send")
+    };
+}
+
+/// A block at whose edge failures stop: `attempt!(name, { .. }).await`.
+///
+/// Gives the block's value, or the [`Failure`](crate::Failure) that a `?` in it met. It catches nothing else: an error that is not
+/// a failure of something durable does not pass its `?`. The block runs again on replay, over its records, so it may change locals.
+#[macro_export]
+macro_rules! attempt {
+    (@site $cx:ident $site:expr; $inner:ident, $block:expr) => {
+        match $crate::__private::enter_attempt($cx, $site).await {
+            __workflow_attempt => {
+                let $inner = __workflow_attempt.scope();
+                let __workflow_tried = $block.await;
+                __workflow_tried
+            }
+        }
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("attempt")
+    };
+}
+
+/// Asks for the version of the code that this run goes on with: `version!(name, 2).await`.
+///
+/// A run that has passed here under older code gets 1, any other gets the number given, which is the newest. What it got it keeps.
+/// A run on a version that the code no longer knows is parked until code is deployed that does.
+#[macro_export]
+macro_rules! version {
+    (@site $cx:ident $site:expr; $latest:expr) => {
+        $crate::__private::version($cx, $site, const { $crate::__private::latest($latest) }).await
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("version")
+    };
+}
+
+/// Says that this scope had a site which is gone: `removed!(name, kind = "step");`.
+///
+/// What is recorded of it, and of everything under it, is passed over and deleted. It may stand anywhere in the scope. When no
+/// run needs it any more the line may go; a site of that name must not come back while one does.
+#[macro_export]
+macro_rules! removed {
+    (@site) => {};
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("removed")
+    };
+}

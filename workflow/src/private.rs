@@ -14,7 +14,7 @@ pub use crate::context::{
     ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Outcome,
     Recorded, StateType, StepOptions, Thrown, Via,
 };
-pub use crate::replay::Backoff;
+pub use crate::replay::{Backoff, Failure, Kind};
 pub use crate::workflow_outside as outside;
 
 /// What a macro of the body says when `#[workflow]` did not rewrite it.
@@ -29,6 +29,15 @@ macro_rules! workflow_outside {
             "help: write it directly in the body of one: not in a closure, a nested function, a step, or another macro's input"
         ))
     };
+}
+
+/// The newest version of a gate.
+///
+/// # Panics
+/// At compile time, when it is 0: versions are counted from 1, which is the code before the gate.
+pub const fn latest(version: u32) -> u32 {
+    assert!(version > 0, "versions are counted from 1");
+    version
 }
 
 /// Refuses, at compile time, two sites of one path: they stood under conditions that were both met.

@@ -19,6 +19,11 @@ pub fn random<T: Random>(cx: &Cx, site: &'static Site) -> T {
     T::random(&mut RandomBytes { key, counter: 0 })
 }
 
+/// The id of the message that a site sends.
+pub(super) fn message_id(cx: &Cx, site: &'static Site) -> u128 {
+    derive(cx.run().seed(), &cx.location_of(site), Purpose::Message)
+}
+
 /// A type that `random!` can give.
 #[diagnostic::on_unimplemented(
     message = "`random!` cannot give a `{Self}`",
@@ -107,6 +112,7 @@ pub(super) enum Purpose {
     IdempotencyKey = 1,
     Uuid = 2,
     Random = 3,
+    Message = 4,
 }
 
 /// A keyed hash of where and what for: SipHash-2-4 with 128 bits, the run's seed its key.

@@ -14,17 +14,22 @@
 #![deny(clippy::disallowed_methods)]
 
 mod args;
+mod attempt;
 mod body;
 mod branches;
+mod channel;
 mod current;
 mod derived;
 mod durable;
+mod entry;
 mod fragment;
+mod gate;
 mod host;
 mod join;
 mod join_all;
 mod looping;
 mod race;
+mod recv;
 mod run;
 mod step;
 mod thrown;
@@ -32,17 +37,22 @@ mod wait;
 mod workflow;
 
 pub use args::{ArgError, Args, Input, InputError, StateType, States};
+pub use attempt::Attempt;
 pub use body::Body;
 pub use branches::Arm;
+pub use channel::{Channel, OneWay, Receive, Request};
 pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_current_step};
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
+pub use entry::{Entry, Inside};
 pub use fragment::{Fragment, FragmentRun};
+pub use gate::Version;
 pub use host::{Host, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
 pub use join_all::{Items, JoinAllRun, Slot};
-pub use looping::{Loop, LoopEntry};
+pub use looping::{Carry, Hold, Loop, Resume, Top};
 pub use race::{Race, RaceRun, Won};
+pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
 pub use run::{Cx, Park, Run};
 pub use step::{
     Alone, Awaited, Critical, InPlace, NoResult, Renamed, RenamedFragment, RenamedRun, RenamedStep,
@@ -50,20 +60,23 @@ pub use step::{
 };
 pub use thrown::{StepError, Thrown};
 pub use wait::{Now, Sleep};
-pub use workflow::{Awaitable, Call, Output, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {
     pub use super::args::state_type;
+    pub use super::attempt::enter_attempt;
     pub use super::body::body;
     pub use super::branches::{arm, item};
     pub use super::derived::{random, uuid};
     pub use super::durable::fut;
     pub use super::fragment::fragment;
+    pub use super::gate::{removed, version};
     pub use super::join::enter_join;
     pub use super::join_all::{enter_all, key};
-    pub use super::looping::enter_loop;
+    pub use super::looping::{enter_carry, enter_loop, hold};
     pub use super::race::enter_race;
+    pub use super::recv::{recv, recv_many, recv_within, send};
     pub use super::step::{blocking_step, in_place, lookup, millis, step, tag};
     pub use super::wait::{now, sleep, sleep_until};
     pub use super::workflow::call;

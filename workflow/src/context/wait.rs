@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::{Cx, opaque_debug};
-use crate::replay::{Issue, Op, Outcome, Site, Ticket, Timestamp};
+use crate::replay::{Issue, Location, Message, Op, Outcome, Site, Ticket, Timestamp};
 
 /// A wait for a deadline: the one recorded on first arrival.
 #[must_use = "futures do nothing unless polled"]
@@ -69,10 +69,19 @@ impl Future for Now {
 }
 
 /// An operation without a body, on its way from its site to its outcome.
-struct Operation {
-    cx: Cx,
+pub(super) struct Operation {
+    pub(super) cx: Cx,
     site: &'static Site,
     state: State,
+}
+
+/// What an operation was given.
+pub(super) enum Polled {
+    /// Its outcome.
+    Outcome(Outcome),
+    /// Messages to be read.
+    Offer(Ticket, Vec<Message>),
+    Pending,
 }
 
 enum State {
@@ -83,7 +92,7 @@ enum State {
 }
 
 impl Operation {
-    fn new(cx: &Cx, site: &'static Site, op: Op) -> Self {
+    pub(super) fn new(cx: &Cx, site: &'static Site, op: Op) -> Self {
         Self {
             cx: cx.clone(),
             site,
@@ -91,21 +100,48 @@ impl Operation {
         }
     }
 
-    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Outcome> {
+    /// Where it is.
+    pub(super) fn location(&self) -> Location {
+        self.cx.location_of(self.site)
+    }
+
+    /// Goes on waiting after an offer.
+    pub(super) fn issued(&mut self, ticket: Ticket) {
+        self.state = State::Issued(ticket);
+    }
+
+    pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Outcome> {
+        match self.poll_either(task) {
+            Polled::Outcome(outcome) => Poll::Ready(outcome),
+            Polled::Offer(ticket, _) => {
+                self.issued(ticket);
+                Poll::Pending
+            }
+            Polled::Pending => Poll::Pending,
+        }
+    }
+
+    /// Its outcome, or, for a receive, messages to be read.
+    pub(super) fn poll_either(&mut self, task: &mut Context<'_>) -> Polled {
         let mut replay = self.cx.run().replay();
         let ticket = match std::mem::replace(&mut self.state, State::Spent) {
             State::New(op) => match replay.issue(self.cx.scope(), self.site, op) {
-                Issue::Ready(outcome) => return Poll::Ready(outcome),
+                Issue::Ready(outcome) => return Polled::Outcome(outcome),
                 Issue::Pending(ticket) => ticket,
-                Issue::Never => return Poll::Pending,
+                Issue::Never => return Polled::Pending,
             },
             State::Issued(ticket) => ticket,
-            State::Spent => return Poll::Pending,
+            State::Spent => return Polled::Pending,
         };
-        let polled = replay.poll_outcome(&ticket, task.waker());
-        if polled.is_pending() {
-            self.state = State::Issued(ticket);
+        if let Poll::Ready(outcome) = replay.poll_outcome(&ticket, task.waker()) {
+            return Polled::Outcome(outcome);
         }
-        polled
+        match replay.poll_offer(&ticket, task.waker()) {
+            Poll::Ready(messages) => Polled::Offer(ticket, messages),
+            Poll::Pending => {
+                self.state = State::Issued(ticket);
+                Polled::Pending
+            }
+        }
     }
 }

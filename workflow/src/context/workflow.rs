@@ -1,13 +1,18 @@
-//! A workflow as the engine knows it, and a call of one.
+//! A workflow as the engine and other workflows know it, and a call of one.
 
 use std::fmt;
-use std::future::{Pending, pending};
 use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use super::wait::Operation;
 use super::{
     ArgError, Args, Body, Cx, Durable, Input, InputError, Outcome, Recorded, StateType, StepError,
+    opaque_debug,
 };
-use crate::replay::{Failure, Site};
+use crate::codec::{self, BoxError};
+use crate::replay::{ChildStart, Failure, FailureKind, Kind, Op, RunId, Site};
 
 /// A durable function. `#[workflow]` implements it for the type it makes of the function's name.
 #[diagnostic::on_unimplemented(
@@ -38,28 +43,143 @@ pub trait Workflow: Sized + 'static {
 /// The value of a workflow: its return type, or the `T` of its `Result<T, E>`.
 pub type Output<W> = <<W as Workflow>::Returns as Outcome<<W as Workflow>::Mark>>::Value;
 
-/// A workflow that another may await. There is none yet: the bound is there for its words.
-#[diagnostic::on_unimplemented(
-    message = "the workflow `{Self}` cannot be awaited like a step",
-    label = "this is a run of its own, not a step of this one",
-    note = "to do this as part of this run, make the function a `#[fragment]`; to start another run, do it in a `#[step]` that has the engine"
-)]
-pub trait Awaitable {}
+/// A workflow and its arguments: give it to the engine, or await it in another workflow, which makes it a child run.
+///
+/// A child run has a history of its own and is driven on its own. Its id is its parent's and the location of the call:
+/// `order-17/parcel`. It is cancelled when its parent is, or when the branch that waits for it loses a race. Its failure is a
+/// [`FailureKind::Child`](crate::FailureKind::Child) with the child's own inside. A workflow may call itself: each level is a run.
+///
+/// ```
+/// # use workflow::{Failure, workflow};
+/// #[workflow]
+/// async fn parcel(item: String) -> Result<u32, Failure> {
+///     Ok(item.len() as u32)
+/// }
+///
+/// #[workflow]
+/// async fn order(item: String) -> Result<u32, Failure> {
+///     Ok(parcel(item).await?)
+/// }
+/// ```
+#[must_use = "a workflow that was only called does nothing: give it to the engine, or await it in a workflow"]
+pub struct Call<W> {
+    input: Input,
+    id: Option<String>,
+    workflow: PhantomData<fn() -> W>,
+}
 
-impl<W: Workflow + Awaitable> Durable for Call<W> {
-    type Output = Result<Output<W>, Failure>;
-    type Future = Pending<Self::Output>;
+impl<W: Workflow> Call<W> {
+    /// Gives the child run an id of its own, instead of its parent's and the location of the call. A run that has this id
+    /// already is not started again.
+    ///
+    /// Asked only where the call is awaited in a workflow: a run that the engine starts has the id given there.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
 
-    fn run(self, _: &Cx, _: &'static Site) -> Self::Future {
-        pending()
+    /// Does not wait for the child: awaiting this gives its id as soon as it is stored, and it goes on whatever becomes of its
+    /// parent.
+    pub fn detach(self) -> Detached<W> {
+        Detached(self)
+    }
+
+    fn start(self, cx: &Cx, site: &'static Site, detached: bool) -> (Operation, RunId) {
+        let location = cx.location_of(site);
+        let (_, generation) = cx.run().seed();
+        let usual = RunId::child(cx.run().id(), &location, generation);
+        let given = match &self.id {
+            Some(id) => RunId::new(id).map_err(BoxError::from),
+            None => Ok(usual.clone()),
+        };
+        let id = given.as_ref().map_or(usual, Clone::clone);
+        let op = given.and_then(|id| {
+            let json = self.into_json()?;
+            Ok(Op::Child(ChildStart {
+                id,
+                workflow: W::NAME,
+                input_hash: codec::canonical_hash(&json),
+                input: cx.run().seal(json)?,
+                location: location.clone(),
+                detached,
+            }))
+        });
+        let op = op.unwrap_or_else(|error| Op::Failed {
+            kind: Kind::Child,
+            failure: Failure::new(FailureKind::Encode, location, error.to_string()),
+        });
+        (Operation::new(cx, site, op), id)
     }
 }
 
-/// A workflow and its arguments: give it to the engine.
-#[must_use = "a workflow that was only called does nothing: give it to the engine"]
-pub struct Call<W> {
-    input: Input,
+impl<W: Workflow> Durable for Call<W> {
+    type Output = Result<Output<W>, Failure>;
+    type Future = ChildRun<W>;
+
+    fn run(self, cx: &Cx, site: &'static Site) -> ChildRun<W> {
+        let (operation, _) = self.start(cx, site, false);
+        ChildRun {
+            operation,
+            workflow: PhantomData,
+        }
+    }
+}
+
+/// A child run that is waited for.
+#[must_use = "futures do nothing unless polled"]
+pub struct ChildRun<W> {
+    operation: Operation,
     workflow: PhantomData<fn() -> W>,
+}
+
+impl<W: Workflow> Future for ChildRun<W> {
+    type Output = Result<Output<W>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let run = Arc::clone(self.operation.cx.run());
+        match ready!(self.operation.poll(task)).into_result() {
+            Ok(payload) => match run.decode(&payload) {
+                Ok(value) => Poll::Ready(Ok(value)),
+                Err(error) => {
+                    run.park_at_decode::<Output<W>>(&self.operation.location(), &error);
+                    Poll::Pending
+                }
+            },
+            Err(failure) => Poll::Ready(Err(codec::open_failure(run.codec(), failure))),
+        }
+    }
+}
+
+/// A child run that is not waited for.
+#[must_use = "a workflow that was only called does nothing: await it in a workflow"]
+pub struct Detached<W>(Call<W>);
+
+impl<W: Workflow> Durable for Detached<W> {
+    type Output = Result<RunId, Failure>;
+    type Future = Detaching;
+
+    fn run(self, cx: &Cx, site: &'static Site) -> Detaching {
+        let (operation, id) = self.0.start(cx, site, true);
+        Detaching { operation, id }
+    }
+}
+
+/// A child run on its way into the store.
+#[must_use = "futures do nothing unless polled"]
+pub struct Detaching {
+    operation: Operation,
+    id: RunId,
+}
+
+opaque_debug!(<W> ChildRun<W>, <W> Detached<W>, Detaching);
+
+impl Future for Detaching {
+    type Output = Result<RunId, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let started = ready!(self.operation.poll(task)).into_result();
+        Poll::Ready(started.map(|_| self.id.clone()))
+    }
 }
 
 impl<W> Call<W> {
@@ -82,6 +202,7 @@ impl<W: Workflow> fmt::Debug for Call<W> {
 pub fn call<W>(input: Input) -> Call<W> {
     Call {
         input,
+        id: None,
         workflow: PhantomData,
     }
 }

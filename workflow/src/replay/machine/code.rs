@@ -416,13 +416,15 @@ impl Replay {
                 }
                 Doing::Recv(Box::new(Receiving::new(wanted)))
             }
-            Op::Send { to, message } => {
-                Doing::Sent(Some(Box::new((Kind::Send, Sent::Message { to, message }))))
-            }
-            Op::Reply { request, reply } => Doing::Sent(Some(Box::new((
-                Kind::Reply,
-                Sent::Answer { request, reply },
+            Op::Send { to, message } => Doing::Sent(Some(Box::new((
+                Kind::Send,
+                Ok(Sent::Message { to, message }),
             )))),
+            Op::Reply { request, reply } => {
+                let answer = Sent::Answer { request, reply };
+                Doing::Sent(Some(Box::new((Kind::Reply, Ok(answer)))))
+            }
+            Op::Failed { kind, failure } => Doing::Sent(Some(Box::new((kind, Err(failure))))),
             Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,

@@ -436,7 +436,7 @@ impl Replay {
     /// A child call is at the frontier: the child is started, unless it was.
     pub(super) fn begin_child(&mut self, node: u32, child: ChildStart) {
         if child.detached {
-            self.push_sent(node, Kind::Child, Sent::Child(child));
+            self.push_sent(node, Kind::Child, Ok(Sent::Child(child)));
             return;
         }
         let stamp = self.tree.get(node).stamp;
@@ -497,11 +497,14 @@ impl Replay {
     }
 
     /// Queues the record of what is sent, and with it what is sent.
-    pub(super) fn push_sent(&mut self, node: u32, kind: Kind, sent: Sent) {
-        let nothing = Payload::json(&b"null"[..]);
-        self.push_ended(node, ended(kind, Ok(nothing)), Class::Durable);
+    pub(super) fn push_sent(&mut self, node: u32, kind: Kind, sent: Result<Sent, Failure>) {
+        let (outcome, sent) = match sent {
+            Ok(sent) => (Ok(Payload::json(&b"null"[..])), Some(Box::new(sent))),
+            Err(failure) => (Err(failure), None),
+        };
+        self.push_ended(node, ended(kind, outcome), Class::Durable);
         if let Some(queued) = self.queue.back_mut() {
-            queued.sent = Some(Box::new(sent));
+            queued.sent = sent;
         }
     }
 

@@ -131,6 +131,13 @@ pub enum Op {
     },
     /// A child run.
     Child(ChildStart),
+    /// What could not even be begun, recorded as a failure of the site.
+    Failed {
+        /// What was to be done.
+        kind: Kind,
+        /// Why not.
+        failure: Failure,
+    },
 }
 
 impl Op {
@@ -143,6 +150,7 @@ impl Op {
             Self::Send { .. } => Kind::Send,
             Self::Reply { .. } => Kind::Reply,
             Self::Child(_) => Kind::Child,
+            Self::Failed { kind, .. } => *kind,
         }
     }
 }

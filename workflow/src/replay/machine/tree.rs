@@ -184,8 +184,8 @@ pub(super) enum Doing {
     /// The end of an iteration; one that is recorded only waits for its turn.
     Boundary(Option<Boundary>),
     Recv(Box<Receiving>),
-    /// What is sent, until its record is queued.
-    Sent(Option<Box<(Kind, Sent)>>),
+    /// What is sent, or why it cannot be, until its record is queued.
+    Sent(Option<Box<(Kind, Result<Sent, Failure>)>>),
     /// The child to be started, until it is.
     Child(Option<Box<ChildStart>>),
 }
