@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use workflow::replay::{
     AttemptState, Begun, Body, CodeId, Control, Ended, Failure, FailureKind, Finished, Kind,
-    Location, Opened, ParkReason, Payload, Record, RunId, RunKey, RunState, Segment, Taken,
+    Location, Message, Opened, ParkReason, Payload, Record, RunId, RunKey, RunState, Segment,
     Timestamp, Waiting,
 };
 use workflow::store::{Parked, RunRow};
@@ -107,8 +107,8 @@ pub(crate) fn failure() -> Failure {
         ])
 }
 
-pub(crate) fn taken(id: u128) -> Taken {
-    Taken {
+pub(crate) fn taken(id: u128) -> Message {
+    Message {
         id,
         channel: "payment".to_owned(),
         arrival: 70_000,
@@ -244,7 +244,7 @@ pub(crate) fn bodies() -> Vec<(&'static str, Vec<Body>)> {
             vec![
                 Body::Taken(vec![
                     taken(u128::MAX),
-                    Taken {
+                    Message {
                         dedup: None,
                         reply_to: None,
                         ..taken(1)

@@ -24,7 +24,8 @@ pub use machine::{
 };
 pub use payload::Payload;
 pub use record::{
-    AttemptState, Begun, Body, Control, Ended, Finished, Opened, Record, Taken, Waiting,
+    AttemptState, Begun, Body, Control, Ended, Finished, Message, NewMessage, Opened, Record,
+    Waiting,
 };
 pub use retry::Backoff;
 pub use site::{Kind, Site};

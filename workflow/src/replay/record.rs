@@ -42,7 +42,7 @@ pub enum Body {
     /// An operation ended: an outcome, handed out in order.
     Ended(Ended),
     /// Messages were taken from the inbox: an outcome.
-    Taken(Vec<Taken>),
+    Taken(Vec<Message>),
     /// A race was won.
     Decided {
         /// The winning branch.
@@ -221,18 +221,33 @@ pub struct Ended {
     pub input_hash: Option<u64>,
 }
 
-/// A message taken from the inbox.
+/// A message as it lies in a run's inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
-    /// The message's id.
+pub struct Message {
+    /// Its id, chosen by the sender.
     pub id: u128,
     /// The channel it was sent on.
     pub channel: String,
-    /// Its place in the run's inbox.
+    /// Its place in the run's inbox, from 1: given by the store, in the order of commits.
     pub arrival: u64,
-    /// When it arrived.
+    /// When it arrived. Never earlier than that of a message before it.
     pub at: Timestamp,
     /// The sender's own key against duplicates.
+    pub dedup: Option<String>,
+    /// The request to answer, when the sender waits for one.
+    pub reply_to: Option<Bytes>,
+    /// The value.
+    pub payload: Payload,
+}
+
+/// A message on its way into an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Its id, chosen by the sender.
+    pub id: u128,
+    /// The channel it is sent on.
+    pub channel: String,
+    /// The sender's own key against duplicates: a second message to the same run and channel with it is not delivered.
     pub dedup: Option<String>,
     /// The request to answer, when the sender waits for one.
     pub reply_to: Option<Bytes>,

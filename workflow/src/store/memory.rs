@@ -7,9 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::transition::Transition;
 use super::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
-use crate::replay::{Record, RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in memory, and forgets them when it is dropped.
 ///
@@ -73,16 +74,16 @@ impl MemoryStore {
     }
 
     /// Answers at the first poll, in the order of first polls.
-    fn answer<'a, T: Send>(
+    fn ask<'a, T: Send>(
         &'a self,
-        ask: impl FnOnce(&mut State) -> Result<T, StoreError> + Send + 'a,
+        work: impl FnOnce(&mut State) -> Result<T, StoreError> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         Box::pin(async move {
             let mut state = self.lock();
             if state.closed {
                 Err(StoreError::Closed)
             } else {
-                ask(&mut state)
+                work(&mut state)
             }
         })
     }
@@ -178,26 +179,26 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.answer(|state| state.append(append))
+        self.ask(|state| state.append(append))
     }
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.answer(move |state| Ok(state.cancel(run, at)))
+        self.ask(move |state| Ok(state.cancel(run, at)))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
-        self.answer(|state| {
+        self.ask(|state| {
             let run = state.ids.get(id).and_then(|key| state.runs.get(key));
             Ok(run.map(|run| run.row.clone()))
         })
     }
 
     fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.answer(move |state| Ok(state.runs.get(&run).map(|run| run.row.clone())))
+        self.ask(move |state| Ok(state.runs.get(&run).map(|run| run.row.clone())))
     }
 
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
-        self.answer(move |state| {
+        self.ask(move |state| {
             let run = state.runs.get(&run);
             Ok(run.map(|run| Loaded {
                 row: run.row.clone(),
@@ -212,7 +213,7 @@ impl Store for MemoryStore {
         until: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.answer(move |state| {
+        self.ask(move |state| {
             // A range that ends before it begins is empty, and the set does not take it.
             if after.is_some_and(|after| after >= (until, RunKey(u64::MAX))) {
                 return Ok(Vec::new());
@@ -230,7 +231,7 @@ impl Store for MemoryStore {
         after: Option<RunKey>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.answer(move |state| {
+        self.ask(move |state| {
             Ok(state
                 .active
                 .range(beyond(after))
@@ -240,12 +241,44 @@ impl Store for MemoryStore {
         })
     }
 
+    fn deliver<'a>(
+        &'a self,
+        _to: &'a RunId,
+        _message: NewMessage,
+        _at: Timestamp,
+        _keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("delivering a message")) })
+    }
+
+    fn inbox(
+        &self,
+        _run: RunKey,
+        _after: u64,
+        _limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("reading an inbox")) })
+    }
+
+    fn dead_letters(
+        &self,
+        _run: RunKey,
+        _after: u64,
+        _limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("reading dead letters")) })
+    }
+
+    fn answer(&self, _request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("reading an answer")) })
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.answer(|state| Ok(state.list(filter)))
+        self.ask(|state| Ok(state.list(filter)))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.answer(|state| {
+        self.ask(|state| {
             state.closed = true;
             Ok(())
         })

@@ -29,6 +29,7 @@ impl Append {
             records,
             deletes,
             patch,
+            ..
         } = self;
         let mut last_seq = expected_seq;
         for record in &records {

@@ -1,7 +1,9 @@
 //! The bodies of records, one by one.
 
 use super::{Fault, failure, read::Reader, write::Writer};
-use crate::replay::{AttemptState, Begun, Body, Control, Ended, Finished, Opened, Taken, Waiting};
+use crate::replay::{
+    AttemptState, Begun, Body, Control, Ended, Finished, Message, Opened, Waiting,
+};
 
 const BEGUN: u8 = 1;
 const OPENED: u8 = 2;
@@ -61,7 +63,7 @@ pub(super) fn put(out: &mut Writer<'_>, body: &Body) {
             }
         }
         Body::Ended(ended) => put_ended(out, ended),
-        Body::Taken(messages) => out.list(messages, put_taken),
+        Body::Taken(messages) => out.list(messages, put_message),
         Body::Decided { branch } => out.text(branch),
         Body::Carried { next, state } => {
             out.varint(*next);
@@ -117,7 +119,7 @@ pub(super) fn get(input: &mut Reader<'_>, kind: u8) -> Result<Body, Fault> {
             },
         },
         ENDED => Body::Ended(get_ended(input)?),
-        TAKEN => Body::Taken(input.list(get_taken)?),
+        TAKEN => Body::Taken(input.list(get_message)?),
         DECIDED => Body::Decided {
             branch: input.text()?,
         },
@@ -291,18 +293,18 @@ fn get_ended(input: &mut Reader<'_>) -> Result<Ended, Fault> {
     })
 }
 
-fn put_taken(out: &mut Writer<'_>, taken: &Taken) {
-    out.wide(taken.id);
-    out.text(&taken.channel);
-    out.varint(taken.arrival);
-    out.timestamp(taken.at);
-    out.option(taken.dedup.as_deref(), Writer::text);
-    out.option(taken.reply_to.as_deref(), Writer::bytes);
-    out.payload(&taken.payload);
+fn put_message(out: &mut Writer<'_>, message: &Message) {
+    out.wide(message.id);
+    out.text(&message.channel);
+    out.varint(message.arrival);
+    out.timestamp(message.at);
+    out.option(message.dedup.as_deref(), Writer::text);
+    out.option(message.reply_to.as_deref(), Writer::bytes);
+    out.payload(&message.payload);
 }
 
-fn get_taken(input: &mut Reader<'_>) -> Result<Taken, Fault> {
-    Ok(Taken {
+fn get_message(input: &mut Reader<'_>) -> Result<Message, Fault> {
+    Ok(Message {
         id: input.wide()?,
         channel: input.text()?,
         arrival: input.varint()?,
