@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::mail::{self, Change, Effect, Stray, View};
 use super::transition::Transition;
 use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
@@ -29,12 +30,20 @@ struct State {
     ids: HashMap<RunId, RunKey>,
     due: BTreeSet<(Timestamp, RunKey)>,
     active: BTreeSet<RunKey>,
+    /// By id and arrival, and by when they lapse.
+    strays: BTreeMap<(RunId, u64), Stray>,
+    lapses: BTreeSet<(Timestamp, RunId, u64)>,
+    answers: HashMap<u128, Answer>,
 }
 
 #[derive(Clone)]
 struct Run {
     row: RunRow,
     history: Vec<Record>,
+    inbox: BTreeMap<u64, Message>,
+    dead: BTreeMap<u64, DeadLetter>,
+    /// The ids of delivered messages, by channel and dedup key.
+    delivered: HashMap<(String, String), u128>,
 }
 
 impl MemoryStore {
@@ -52,6 +61,9 @@ impl MemoryStore {
                 ids: HashMap::new(),
                 due: BTreeSet::new(),
                 active: BTreeSet::new(),
+                strays: BTreeMap::new(),
+                lapses: BTreeSet::new(),
+                answers: HashMap::new(),
             }),
         }
     }
@@ -90,35 +102,15 @@ impl MemoryStore {
 }
 
 impl State {
-    fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
-        let (transition, records) = append.split()?;
-        let row = self.runs.get(&transition.run).map(|run| &run.row);
-        let taken = transition
-            .create
-            .as_ref()
-            .and_then(|new| self.ids.get(&new.id).copied());
-        if let Some(refused) = transition.judge(row, taken)? {
-            return Ok(refused);
-        }
-        self.write(&transition, records);
-        Ok(Appended::Applied)
-    }
-
-    fn cancel(&mut self, key: RunKey, at: Timestamp) -> Appended {
-        let Some(run) = self.runs.get(&key).filter(|run| !run.row.state.is_final()) else {
-            return Appended::Final;
-        };
-        let (transition, record) = Transition::cancel(&run.row, at);
-        self.write(&transition, vec![record]);
-        Appended::Applied
-    }
-
-    fn write(&mut self, transition: &Transition, records: Vec<Record>) {
+    fn advance(&mut self, transition: &Transition, records: Vec<Record>, effects: &[Effect]) {
         if let Some(new) = &transition.create {
             self.ids.insert(new.id.clone(), transition.run);
             let run = Run {
                 row: transition.created(new),
                 history: Vec::new(),
+                inbox: BTreeMap::new(),
+                dead: BTreeMap::new(),
+                delivered: HashMap::new(),
             };
             self.runs.insert(transition.run, run);
         }
@@ -131,6 +123,10 @@ impl State {
         self.active.remove(&run.row.key);
 
         transition.apply(&mut run.row);
+        for effect in effects {
+            effect.apply(&mut run.row);
+            run.receive(effect);
+        }
         if !transition.deletes.is_empty() {
             run.history
                 .retain(|record| !transition.deletes(&record.location));
@@ -142,6 +138,27 @@ impl State {
         }
         if run.row.state.is_active() {
             self.active.insert(run.row.key);
+        }
+    }
+
+    /// What concerns no run that is there.
+    fn keep(&mut self, effect: Effect) {
+        match effect {
+            Effect::Stray(to, stray) => {
+                let arrival = stray.message.arrival;
+                self.lapses.insert((stray.keep_until, to.clone(), arrival));
+                self.strays.insert((to, arrival), stray);
+            }
+            Effect::Lapse(to, arrival) => {
+                let place = (to, arrival);
+                if let Some(stray) = self.strays.remove(&place) {
+                    self.lapses.remove(&(stray.keep_until, place.0, arrival));
+                }
+            }
+            Effect::Answer(request, answer) => {
+                self.answers.insert(request, answer);
+            }
+            Effect::Put(_) | Effect::Take(_) | Effect::Dead(_) => {}
         }
     }
 
@@ -160,7 +177,84 @@ impl State {
     }
 }
 
-fn beyond(after: Option<RunKey>) -> (Bound<RunKey>, Bound<RunKey>) {
+impl Run {
+    fn receive(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Put(message) => {
+                if let Some(key) = &message.dedup {
+                    let place = (message.channel.clone(), key.clone());
+                    self.delivered.insert(place, message.id);
+                }
+                self.inbox.insert(message.arrival, message.clone());
+            }
+            Effect::Take(arrival) => {
+                self.inbox.remove(arrival);
+            }
+            Effect::Dead(letter) => {
+                self.inbox.remove(&letter.message.arrival);
+                self.dead.insert(letter.message.arrival, letter.clone());
+            }
+            Effect::Stray(..) | Effect::Lapse(..) | Effect::Answer(..) => {}
+        }
+    }
+}
+
+impl View for State {
+    type Fault = StoreError;
+    type Records = Vec<Record>;
+
+    fn row(&mut self, run: RunKey) -> Result<Option<&RunRow>, StoreError> {
+        Ok(self.runs.get(&run).map(|run| &run.row))
+    }
+
+    fn find(&mut self, id: &RunId) -> Result<Option<RunKey>, StoreError> {
+        Ok(self.ids.get(id).copied())
+    }
+
+    fn inbox(&mut self, run: RunKey, after: u64, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let Some(run) = self.runs.get(&run) else {
+            return Ok(Vec::new());
+        };
+        let messages = run.inbox.range(beyond(Some(after))).take(limit);
+        Ok(messages.map(|(_, message)| message.clone()).collect())
+    }
+
+    fn delivered(
+        &mut self,
+        run: RunKey,
+        channel: &str,
+        key: &str,
+    ) -> Result<Option<u128>, StoreError> {
+        let place = (channel.to_owned(), key.to_owned());
+        let run = self.runs.get(&run);
+        Ok(run.and_then(|run| run.delivered.get(&place).copied()))
+    }
+
+    fn strays(&mut self, id: &RunId) -> Result<Vec<Stray>, StoreError> {
+        let kept = self.strays.range((id.clone(), 0)..=(id.clone(), u64::MAX));
+        Ok(kept.map(|(_, stray)| stray.clone()).collect())
+    }
+
+    fn lapsed(&mut self, at: Timestamp) -> Result<Vec<(RunId, u64)>, StoreError> {
+        let lapsed = self.lapses.iter().take_while(|(until, ..)| *until <= at);
+        Ok(lapsed
+            .map(|(_, to, arrival)| (to.clone(), *arrival))
+            .collect())
+    }
+
+    fn is_answered(&mut self, request: u128) -> Result<bool, StoreError> {
+        Ok(self.answers.contains_key(&request))
+    }
+
+    fn write(&mut self, change: Change<Vec<Record>>) {
+        self.advance(&change.transition, change.records, &change.effects);
+        for effect in change.effects {
+            self.keep(effect);
+        }
+    }
+}
+
+fn beyond<T>(after: Option<T>) -> (Bound<T>, Bound<T>) {
     (
         after.map_or(Bound::Unbounded, Bound::Excluded),
         Bound::Unbounded,
@@ -179,11 +273,20 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.ask(|state| state.append(append))
+        self.ask(|state| {
+            let parts = append.split()?;
+            mail::append(
+                state,
+                parts.transition,
+                parts.records,
+                parts.inbox,
+                parts.posts,
+            )
+        })
     }
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.ask(move |state| Ok(state.cancel(run, at)))
+        self.ask(move |state| mail::cancel(state, run, at))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
@@ -243,34 +346,43 @@ impl Store for MemoryStore {
 
     fn deliver<'a>(
         &'a self,
-        _to: &'a RunId,
-        _message: NewMessage,
-        _at: Timestamp,
-        _keep_until: Timestamp,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
     ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("delivering a message")) })
+        self.ask(move |state| mail::deliver(state, to, message, at, keep_until))
     }
 
     fn inbox(
         &self,
-        _run: RunKey,
-        _after: u64,
-        _limit: usize,
+        run: RunKey,
+        after: u64,
+        limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("reading an inbox")) })
+        self.ask(move |state| state.inbox(run, after, limit))
     }
 
     fn dead_letters(
         &self,
-        _run: RunKey,
-        _after: u64,
-        _limit: usize,
+        run: RunKey,
+        after: u64,
+        limit: usize,
     ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("reading dead letters")) })
+        self.ask(move |state| {
+            let Some(run) = state.runs.get(&run) else {
+                return Ok(Vec::new());
+            };
+            let letters = run.dead.range(beyond(Some(after)));
+            Ok(letters
+                .take(limit)
+                .map(|(_, letter)| letter.clone())
+                .collect())
+        })
     }
 
-    fn answer(&self, _request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("reading an answer")) })
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        self.ask(move |state| Ok(state.answers.get(&request).cloned()))
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -9,6 +9,7 @@
 pub mod conformance;
 pub mod encoding;
 mod error;
+mod mail;
 mod memory;
 #[cfg(feature = "redb")]
 pub mod redb;
