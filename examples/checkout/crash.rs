@@ -4,10 +4,12 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use workflow::replay::{Message, NewMessage, RunKey};
 use workflow::store::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
-use workflow::{RedbStore, RunId, Timestamp, replay::RunKey};
+use workflow::{RedbStore, RunId, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Crashing {
@@ -67,6 +69,38 @@ impl Store for Crashing {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
         self.store.active(after, limit)
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        self.store.deliver(to, message, at, keep_until)
+    }
+
+    fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        self.store.inbox(run, after, limit)
+    }
+
+    fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        self.store.dead_letters(run, after, limit)
+    }
+
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        self.store.answer(request)
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use workflow::MemoryStore;
-use workflow::replay::{RunId, RunKey, Timestamp};
+use workflow::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
 use workflow::store::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
 
 use crate::pass;
@@ -107,6 +108,34 @@ impl Store for SlowStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
         self.store.active(after, limit)
+    }
+    fn deliver<'a>(
+        &'a self,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        self.store.deliver(to, message, at, keep_until)
+    }
+    fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        self.store.inbox(run, after, limit)
+    }
+    fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        self.store.dead_letters(run, after, limit)
+    }
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        self.store.answer(request)
     }
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         self.store.list(filter)

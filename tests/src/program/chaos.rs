@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use workflow::replay::{RunId, RunKey};
+use workflow::replay::{Message, NewMessage, RunId, RunKey};
 use workflow::store::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
 use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
 
@@ -305,6 +306,38 @@ impl Store for Faulty {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
         self.inner.active(after, limit)
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        self.inner.deliver(to, message, at, keep_until)
+    }
+
+    fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        self.inner.inbox(run, after, limit)
+    }
+
+    fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        self.inner.dead_letters(run, after, limit)
+    }
+
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        self.inner.answer(request)
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

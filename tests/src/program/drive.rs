@@ -9,7 +9,9 @@ use std::time::Duration;
 use workflow::MemoryStore;
 use workflow::context::Run;
 use workflow::replay::{Batch, Body, Finished, Phase, Record, Replay, RunKey, RunState, Timestamp};
-use workflow::store::{Append, Appended, BoxFuture, NewRun, RunPatch, RunRow, Store, StoreError};
+use workflow::store::{
+    Append, Appended, BoxFuture, InboxChange, NewRun, RunPatch, RunRow, Store, StoreError,
+};
 
 use super::code::{CODE, Flag, begun, code, new_run};
 use super::random::Random;
@@ -248,6 +250,8 @@ impl<'d> Drive<'d> {
                 code: batch.code,
                 ..RunPatch::default()
             },
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
         }
     }
 

@@ -3,7 +3,9 @@
 use workflow::replay::{
     Body, CodeId, Location, Payload, Record, RunId, RunKey, RunState, Timestamp,
 };
-use workflow::store::{Append, Appended, NewRun, RedbStore, RunPatch, Store, StoreError};
+use workflow::store::{
+    Append, Appended, InboxChange, NewRun, RedbStore, RunPatch, Store, StoreError,
+};
 
 use super::Disk;
 
@@ -39,6 +41,8 @@ pub(crate) fn append(owner: &mut Owner, body: Body, name: &str) -> Append {
             code: CodeId(1),
             ..RunPatch::default()
         },
+        inbox: InboxChange::default(),
+        posts: Vec::new(),
     }
 }
 

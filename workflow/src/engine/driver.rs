@@ -16,7 +16,9 @@ use super::live::{Command, Live};
 use super::{Inner, retry};
 use crate::context::{Body, Park, Run};
 use crate::replay::{Finished, ParkReason, Phase, Record, RunState, Timestamp};
-use crate::store::{Append, Appended, BoxFuture, NewRun, Parked, RunPatch, StoreError};
+use crate::store::{
+    Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, StoreError,
+};
 
 /// How many rounds a run may go without giving its worker to others.
 const ROUNDS: u32 = 256;
@@ -286,6 +288,8 @@ impl Driver {
                 records: batch.records,
                 deletes: batch.deletes,
                 patch,
+                inbox: InboxChange::default(),
+                posts: Vec::new(),
             }
         } else if let Some(parked) = self.parking.clone() {
             self.parking_append(parked, now)
@@ -314,6 +318,8 @@ impl Driver {
             records: Vec::new(),
             deletes: Vec::new(),
             patch,
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
         }
     }
 

@@ -17,7 +17,9 @@ use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{Args, Call, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
-use crate::store::{Append, Appended, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError};
+use crate::store::{
+    Append, Appended, InboxChange, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError,
+};
 
 impl Engine {
     /// Starts a run, or finds the one that was started before.
@@ -399,6 +401,8 @@ impl Inner {
             records: batch.records,
             deletes: Vec::new(),
             patch,
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
         };
         self.store.append(append).await
     }
@@ -596,6 +600,8 @@ impl Inner {
             records: Vec::new(),
             deletes: Vec::new(),
             patch,
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
         };
         match self.store.append(append).await {
             Ok(Appended::Applied | Appended::AlreadyApplied) => Exit::Parked(parked),

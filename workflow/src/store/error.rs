@@ -59,12 +59,15 @@ pub enum StoreError {
         /// What is not known here.
         detail: String,
     },
-    /// The batch does not follow the run's last record: a bug in the caller.
-    #[error("the batch expects record {expected} to be the last, it is {found}")]
+    /// The batch does not follow the run's last record, takes a message that is not in its inbox, or gives one back that
+    /// is, or never was: a bug in the caller.
+    #[error(
+        "the batch does not fit the run: it builds on record or message {expected}, the run's last one is {found}"
+    )]
     Conflict {
-        /// What the batch expects.
+        /// The last record that the batch expects, or the arrival of the message.
         expected: u64,
-        /// What is there.
+        /// The run's last record, or the newest arrival in its inbox.
         found: u64,
     },
     /// The store was closed.
@@ -83,6 +86,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    pub(crate) fn unsupported(operation: &'static str) -> Self {
+        Self::Io {
+            operation,
+            retryable: false,
+            source: "this store does not do that yet".into(),
+        }
+    }
+
     /// Whether trying the same again may help.
     pub fn is_retryable(&self) -> bool {
         matches!(

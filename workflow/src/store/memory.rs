@@ -5,11 +5,13 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::mail::{self, Change, Effect, Stray, View};
 use super::transition::Transition;
 use super::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
-use crate::replay::{Record, RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in memory, and forgets them when it is dropped.
 ///
@@ -28,12 +30,20 @@ struct State {
     ids: HashMap<RunId, RunKey>,
     due: BTreeSet<(Timestamp, RunKey)>,
     active: BTreeSet<RunKey>,
+    /// By id and arrival, and by when they lapse.
+    strays: BTreeMap<(RunId, u64), Stray>,
+    lapses: BTreeSet<(Timestamp, RunId, u64)>,
+    answers: HashMap<u128, Answer>,
 }
 
 #[derive(Clone)]
 struct Run {
     row: RunRow,
     history: Vec<Record>,
+    inbox: BTreeMap<u64, Message>,
+    dead: BTreeMap<u64, DeadLetter>,
+    /// The ids of delivered messages, by channel and dedup key.
+    delivered: HashMap<(String, String), u128>,
 }
 
 impl MemoryStore {
@@ -51,6 +61,9 @@ impl MemoryStore {
                 ids: HashMap::new(),
                 due: BTreeSet::new(),
                 active: BTreeSet::new(),
+                strays: BTreeMap::new(),
+                lapses: BTreeSet::new(),
+                answers: HashMap::new(),
             }),
         }
     }
@@ -73,51 +86,31 @@ impl MemoryStore {
     }
 
     /// Answers at the first poll, in the order of first polls.
-    fn answer<'a, T: Send>(
+    fn ask<'a, T: Send>(
         &'a self,
-        ask: impl FnOnce(&mut State) -> Result<T, StoreError> + Send + 'a,
+        work: impl FnOnce(&mut State) -> Result<T, StoreError> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         Box::pin(async move {
             let mut state = self.lock();
             if state.closed {
                 Err(StoreError::Closed)
             } else {
-                ask(&mut state)
+                work(&mut state)
             }
         })
     }
 }
 
 impl State {
-    fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
-        let (transition, records) = append.split()?;
-        let row = self.runs.get(&transition.run).map(|run| &run.row);
-        let taken = transition
-            .create
-            .as_ref()
-            .and_then(|new| self.ids.get(&new.id).copied());
-        if let Some(refused) = transition.judge(row, taken)? {
-            return Ok(refused);
-        }
-        self.write(&transition, records);
-        Ok(Appended::Applied)
-    }
-
-    fn cancel(&mut self, key: RunKey, at: Timestamp) -> Appended {
-        let Some(run) = self.runs.get(&key).filter(|run| !run.row.state.is_final()) else {
-            return Appended::Final;
-        };
-        let (transition, record) = Transition::cancel(&run.row, at);
-        self.write(&transition, vec![record]);
-        Appended::Applied
-    }
-
-    fn write(&mut self, transition: &Transition, records: Vec<Record>) {
+    fn advance(&mut self, transition: &Transition, records: Vec<Record>, effects: &[Effect]) {
         if let Some(new) = &transition.create {
             self.ids.insert(new.id.clone(), transition.run);
             let run = Run {
                 row: transition.created(new),
                 history: Vec::new(),
+                inbox: BTreeMap::new(),
+                dead: BTreeMap::new(),
+                delivered: HashMap::new(),
             };
             self.runs.insert(transition.run, run);
         }
@@ -130,6 +123,10 @@ impl State {
         self.active.remove(&run.row.key);
 
         transition.apply(&mut run.row);
+        for effect in effects {
+            effect.apply(&mut run.row);
+            run.receive(effect);
+        }
         if !transition.deletes.is_empty() {
             run.history
                 .retain(|record| !transition.deletes(&record.location));
@@ -141,6 +138,27 @@ impl State {
         }
         if run.row.state.is_active() {
             self.active.insert(run.row.key);
+        }
+    }
+
+    /// What concerns no run that is there.
+    fn keep(&mut self, effect: Effect) {
+        match effect {
+            Effect::Stray(to, stray) => {
+                let arrival = stray.message.arrival;
+                self.lapses.insert((stray.keep_until, to.clone(), arrival));
+                self.strays.insert((to, arrival), stray);
+            }
+            Effect::Lapse(to, arrival) => {
+                let place = (to, arrival);
+                if let Some(stray) = self.strays.remove(&place) {
+                    self.lapses.remove(&(stray.keep_until, place.0, arrival));
+                }
+            }
+            Effect::Answer(request, answer) => {
+                self.answers.insert(request, answer);
+            }
+            Effect::Put(_) | Effect::Take(_) | Effect::Dead(_) => {}
         }
     }
 
@@ -159,7 +177,84 @@ impl State {
     }
 }
 
-fn beyond(after: Option<RunKey>) -> (Bound<RunKey>, Bound<RunKey>) {
+impl Run {
+    fn receive(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Put(message) => {
+                if let Some(key) = &message.dedup {
+                    let place = (message.channel.clone(), key.clone());
+                    self.delivered.insert(place, message.id);
+                }
+                self.inbox.insert(message.arrival, message.clone());
+            }
+            Effect::Take(arrival) => {
+                self.inbox.remove(arrival);
+            }
+            Effect::Dead(letter) => {
+                self.inbox.remove(&letter.message.arrival);
+                self.dead.insert(letter.message.arrival, letter.clone());
+            }
+            Effect::Stray(..) | Effect::Lapse(..) | Effect::Answer(..) => {}
+        }
+    }
+}
+
+impl View for State {
+    type Fault = StoreError;
+    type Records = Vec<Record>;
+
+    fn row(&mut self, run: RunKey) -> Result<Option<&RunRow>, StoreError> {
+        Ok(self.runs.get(&run).map(|run| &run.row))
+    }
+
+    fn find(&mut self, id: &RunId) -> Result<Option<RunKey>, StoreError> {
+        Ok(self.ids.get(id).copied())
+    }
+
+    fn inbox(&mut self, run: RunKey, after: u64, limit: usize) -> Result<Vec<Message>, StoreError> {
+        let Some(run) = self.runs.get(&run) else {
+            return Ok(Vec::new());
+        };
+        let messages = run.inbox.range(beyond(Some(after))).take(limit);
+        Ok(messages.map(|(_, message)| message.clone()).collect())
+    }
+
+    fn delivered(
+        &mut self,
+        run: RunKey,
+        channel: &str,
+        key: &str,
+    ) -> Result<Option<u128>, StoreError> {
+        let place = (channel.to_owned(), key.to_owned());
+        let run = self.runs.get(&run);
+        Ok(run.and_then(|run| run.delivered.get(&place).copied()))
+    }
+
+    fn strays(&mut self, id: &RunId) -> Result<Vec<Stray>, StoreError> {
+        let kept = self.strays.range((id.clone(), 0)..=(id.clone(), u64::MAX));
+        Ok(kept.map(|(_, stray)| stray.clone()).collect())
+    }
+
+    fn lapsed(&mut self, at: Timestamp) -> Result<Vec<(RunId, u64)>, StoreError> {
+        let lapsed = self.lapses.iter().take_while(|(until, ..)| *until <= at);
+        Ok(lapsed
+            .map(|(_, to, arrival)| (to.clone(), *arrival))
+            .collect())
+    }
+
+    fn is_answered(&mut self, request: u128) -> Result<bool, StoreError> {
+        Ok(self.answers.contains_key(&request))
+    }
+
+    fn write(&mut self, change: Change<Vec<Record>>) {
+        self.advance(&change.transition, change.records, &change.effects);
+        for effect in change.effects {
+            self.keep(effect);
+        }
+    }
+}
+
+fn beyond<T>(after: Option<T>) -> (Bound<T>, Bound<T>) {
     (
         after.map_or(Bound::Unbounded, Bound::Excluded),
         Bound::Unbounded,
@@ -178,26 +273,35 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.answer(|state| state.append(append))
+        self.ask(|state| {
+            let parts = append.split()?;
+            mail::append(
+                state,
+                parts.transition,
+                parts.records,
+                parts.inbox,
+                parts.posts,
+            )
+        })
     }
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.answer(move |state| Ok(state.cancel(run, at)))
+        self.ask(move |state| mail::cancel(state, run, at))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
-        self.answer(|state| {
+        self.ask(|state| {
             let run = state.ids.get(id).and_then(|key| state.runs.get(key));
             Ok(run.map(|run| run.row.clone()))
         })
     }
 
     fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.answer(move |state| Ok(state.runs.get(&run).map(|run| run.row.clone())))
+        self.ask(move |state| Ok(state.runs.get(&run).map(|run| run.row.clone())))
     }
 
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
-        self.answer(move |state| {
+        self.ask(move |state| {
             let run = state.runs.get(&run);
             Ok(run.map(|run| Loaded {
                 row: run.row.clone(),
@@ -212,7 +316,7 @@ impl Store for MemoryStore {
         until: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.answer(move |state| {
+        self.ask(move |state| {
             // A range that ends before it begins is empty, and the set does not take it.
             if after.is_some_and(|after| after >= (until, RunKey(u64::MAX))) {
                 return Ok(Vec::new());
@@ -230,7 +334,7 @@ impl Store for MemoryStore {
         after: Option<RunKey>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.answer(move |state| {
+        self.ask(move |state| {
             Ok(state
                 .active
                 .range(beyond(after))
@@ -240,12 +344,53 @@ impl Store for MemoryStore {
         })
     }
 
+    fn deliver<'a>(
+        &'a self,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        self.ask(move |state| mail::deliver(state, to, message, at, keep_until))
+    }
+
+    fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        self.ask(move |state| state.inbox(run, after, limit))
+    }
+
+    fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        self.ask(move |state| {
+            let Some(run) = state.runs.get(&run) else {
+                return Ok(Vec::new());
+            };
+            let letters = run.dead.range(beyond(Some(after)));
+            Ok(letters
+                .take(limit)
+                .map(|(_, letter)| letter.clone())
+                .collect())
+        })
+    }
+
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        self.ask(move |state| Ok(state.answers.get(&request).cloned()))
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.answer(|state| Ok(state.list(filter)))
+        self.ask(|state| Ok(state.list(filter)))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.answer(|state| {
+        self.ask(|state| {
             state.closed = true;
             Ok(())
         })

@@ -9,6 +9,7 @@
 pub mod conformance;
 pub mod encoding;
 mod error;
+mod mail;
 mod memory;
 #[cfg(feature = "redb")]
 pub mod redb;
@@ -24,7 +25,10 @@ pub use run::{NewRun, Page, Parked, RunFilter, RunPatch, RunRow};
 use std::fmt;
 use std::pin::Pin;
 
-use crate::replay::{Location, Record, RunId, RunKey, Timestamp};
+use crate::replay::{Location, Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
+
+/// The channel on which a parent is told of the end of its child. No user's channel has this name.
+pub const CHILD_ENDED: &str = "\0child";
 
 /// A boxed future, so that stores can be used as `dyn Store`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -43,7 +47,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 7. Appends of one run are applied in the order in which their futures were first polled.
 /// 8. Reads see every append that has resolved.
 /// 9. `due` is exactly the rows' wake times; `active` is exactly the rows in an active state.
-/// 10. No transaction is open, and no lock held, while user code runs.
+/// 10. When a run whose `parent` is set and that is not detached becomes final (by `append` or `cancel`), a message on channel
+///     [`CHILD_ENDED`] is put into the inbox of its parent in the same transaction: `reply_to` holds the child's id, the payload
+///     its end as [`encoding::encode_finished`] writes it. Not when the parent is final, or is not there.
+/// 11. An inbox is in arrival order, arrivals are never given twice, and a message that was taken is not in it.
+/// 12. No transaction is open, and no lock held, while user code runs.
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Who this store is.
     fn identity(&self) -> Identity;
@@ -84,6 +92,36 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         after: Option<RunKey>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>>;
+
+    /// Puts a message into the inbox of the run with this id, durably: in one transaction the message is there, the run's
+    /// `inbox_seq` counts it, and a run that waits for its channel is due at once. For an id that no run has it is kept,
+    /// and goes into the inbox of the run that is created with that id before `keep_until`.
+    fn deliver<'a>(
+        &'a self,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>>;
+
+    /// Up to `limit` messages of a run's inbox, from the one after arrival `after` on, in arrival order.
+    fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>>;
+
+    /// Up to `limit` messages that a run could not read, from the one after arrival `after` on, in arrival order.
+    fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>>;
+
+    /// The answer to a request, once there is one.
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>>;
 
     /// Rows that fit the filter, in number order.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>>;
@@ -130,6 +168,99 @@ pub struct Append {
     pub deletes: Vec<Location>,
     /// What changes in the run's row.
     pub patch: RunPatch,
+    /// What changes in the run's inbox.
+    pub inbox: InboxChange,
+    /// What it does to others, in the same transaction.
+    pub posts: Vec<Post>,
+}
+
+/// What a batch changes in its run's inbox: first messages are given back, then messages are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InboxChange {
+    /// Messages given back at their old place: the branch that had taken them lost its race.
+    pub returns: Vec<Message>,
+    /// The arrivals of messages that are taken: they are in the batch's records now, or of no more use.
+    pub takes: Vec<u64>,
+    /// Messages that do not decode, by arrival, and why: moved to the run's dead letters.
+    pub dead: Vec<(u64, String)>,
+    /// The newest arrival that the writer had seen. When the run waits for channels after this batch and a newer message
+    /// on one of them is in the inbox, it is due at once: a sender never loses a wake-up.
+    pub seen: u64,
+}
+
+/// What a batch does to others than its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Post {
+    /// Puts a message into the inbox of a run, as [`Store::deliver`] does. One that cannot be delivered, because the run
+    /// is final, goes to the dead letters of the sender.
+    Message {
+        /// The run.
+        to: RunId,
+        /// The message.
+        message: NewMessage,
+        /// How long it is kept when there is no run of that id yet.
+        keep_until: Timestamp,
+    },
+    /// Creates another run, in state `Pending`, with its first records. Nothing when there is one of that id already.
+    Run {
+        /// Its number.
+        run: RunKey,
+        /// What its row says.
+        new: NewRun,
+        /// Its first records, from `seq` 1.
+        records: Vec<Record>,
+    },
+    /// Cancels a run, as [`Store::cancel`] does, if it is not final.
+    Cancel(RunId),
+    /// Answers a request. The first answer stays.
+    Answer {
+        /// The id of the message that was the request.
+        request: u128,
+        /// What its sender gets.
+        answer: Answer,
+    },
+}
+
+/// What the sender of a request gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The receiver's reply.
+    Reply(Payload),
+    /// The receiver is done with the request, and did not reply.
+    NoReply,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// It is in the inbox, durably.
+    Queued {
+        /// The run; absent while none has that id.
+        run: Option<RunKey>,
+        /// Its place among the messages of that id.
+        arrival: u64,
+        /// True when the run is due now because of it.
+        wakes: bool,
+    },
+    /// One with the same dedup key was delivered to that run and channel before; it had this id. Nothing was written.
+    Duplicate {
+        /// The id of the first one.
+        id: u128,
+    },
+    /// The run is final. Nothing was written.
+    Final(RunKey),
+}
+
+/// A message that its run could not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The message.
+    pub message: Message,
+    /// Why not.
+    pub reason: String,
+    /// When that was found.
+    pub at: Timestamp,
 }
 
 /// What became of an append.

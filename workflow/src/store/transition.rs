@@ -1,6 +1,6 @@
 //! What every store does with a batch: whether it may be written, and what the run's row is afterwards.
 
-use super::{Append, Appended, NewRun, RunPatch, RunRow, StoreError};
+use super::{Append, Appended, InboxChange, NewRun, Post, RunPatch, RunRow, StoreError};
 use crate::replay::{Body, Finished, Location, Record, RunKey, RunState, Timestamp};
 
 /// An [`Append`] without its records: what it asks of the row and does to it.
@@ -18,42 +18,52 @@ pub(crate) struct Transition {
     pub(crate) patch: RunPatch,
 }
 
+/// An [`Append`] taken apart: what it asks of its row, its records, and what it does to inboxes and to others.
+pub(crate) struct Parts {
+    pub(crate) transition: Transition,
+    pub(crate) records: Vec<Record>,
+    pub(crate) inbox: InboxChange,
+    pub(crate) posts: Vec<Post>,
+}
+
 impl Append {
-    pub(crate) fn split(self) -> Result<(Transition, Vec<Record>), StoreError> {
-        let Self {
-            run,
-            epoch,
-            number,
-            expected_seq,
-            create,
-            records,
-            deletes,
-            patch,
-        } = self;
-        let mut last_seq = expected_seq;
-        for record in &records {
-            if record.seq != last_seq + 1 {
-                return Err(StoreError::Conflict {
-                    expected: record.seq.saturating_sub(1),
-                    found: last_seq,
-                });
+    pub(crate) fn split(self) -> Result<Parts, StoreError> {
+        let last_seq = follow(self.expected_seq, &self.records)?;
+        for post in &self.posts {
+            if let Post::Run { records, .. } = post {
+                follow(0, records)?;
             }
-            last_seq = record.seq;
         }
-        Ok((
-            Transition {
-                run,
-                epoch,
-                number,
-                expected_seq,
+        Ok(Parts {
+            transition: Transition {
+                run: self.run,
+                epoch: self.epoch,
+                number: self.number,
+                expected_seq: self.expected_seq,
                 last_seq,
-                create,
-                deletes,
-                patch,
+                create: self.create,
+                deletes: self.deletes,
+                patch: self.patch,
             },
-            records,
-        ))
+            records: self.records,
+            inbox: self.inbox,
+            posts: self.posts,
+        })
     }
+}
+
+/// The number of the last of these records, which have to follow record `last_seq` without a gap.
+fn follow(mut last_seq: u64, records: &[Record]) -> Result<u64, StoreError> {
+    for record in records {
+        if record.seq != last_seq + 1 {
+            return Err(StoreError::Conflict {
+                expected: record.seq.saturating_sub(1),
+                found: last_seq,
+            });
+        }
+        last_seq = record.seq;
+    }
+    Ok(last_seq)
 }
 
 impl Transition {
@@ -86,6 +96,44 @@ impl Transition {
                 body,
             },
         )
+    }
+
+    /// That of no run, for what concerns none: no run has the number 0.
+    pub(crate) fn nobody() -> Self {
+        Self {
+            run: RunKey(0),
+            epoch: 0,
+            number: 0,
+            expected_seq: 0,
+            last_seq: 0,
+            create: None,
+            deletes: Vec::new(),
+            patch: RunPatch::default(),
+        }
+    }
+
+    #[cfg(feature = "redb")]
+    #[expect(dead_code, reason = "the file does not keep messages yet")]
+    pub(crate) fn is_nobody(&self) -> bool {
+        self.run == RunKey(0)
+    }
+
+    /// What happens to a run without its owner doing anything: nothing yet.
+    pub(crate) fn touch(row: &RunRow, at: Timestamp) -> Self {
+        Self {
+            run: row.key,
+            epoch: row.epoch,
+            number: 0,
+            expected_seq: row.last_seq,
+            last_seq: row.last_seq,
+            create: None,
+            deletes: Vec::new(),
+            patch: RunPatch {
+                at,
+                code: row.advanced_by,
+                ..RunPatch::default()
+            },
+        }
     }
 
     /// Whether it may be written; if not, the answer. `row` is the run's, `taken` the run that has the id of the new one.
@@ -155,7 +203,8 @@ impl Transition {
             row.last_append = (self.epoch, self.number);
         }
         row.advanced_by = patch.code;
-        row.updated_at = patch.at;
+        // Messages are stamped by it, and their stamps never decrease.
+        row.updated_at = row.updated_at.max(patch.at);
         if let Some(parked) = &patch.parked {
             row.parked.clone_from(parked);
         }

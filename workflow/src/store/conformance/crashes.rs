@@ -92,6 +92,11 @@ pub fn a_closed_store_refuses_everything<H: Harness>() {
     closed(super::next_due(&store).err());
     closed(block_on(store.active(None, 1)).err());
     closed(block_on(store.list(&crate::store::RunFilter::default())).err());
+    let message = super::messages::message(1, "c");
+    closed(block_on(store.deliver(&id("a"), message, at(1), Timestamp::MAX)).err());
+    closed(block_on(store.inbox(owner.run, 0, 1)).err());
+    closed(block_on(store.dead_letters(owner.run, 0, 1)).err());
+    closed(block_on(store.answer(1)).err());
     closed(block_on(store.close()).err());
 }
 

@@ -12,6 +12,8 @@
 mod appends;
 mod crashes;
 mod crowds;
+mod messages;
+mod posts;
 mod reads;
 mod scene;
 
@@ -26,6 +28,8 @@ use crate::replay::{RunKey, Timestamp};
 pub use appends::*;
 pub use crashes::*;
 pub use crowds::*;
+pub use messages::*;
+pub use posts::*;
 pub use reads::*;
 
 /// How the laws get at stores of a kind.
@@ -118,6 +122,27 @@ macro_rules! conformance {
             a_dropped_append_strands_nobody
             an_abandoned_append_strands_nobody
             a_reader_sees_only_whole_batches
+            an_inbox_is_in_the_order_of_arrival
+            a_delivery_does_not_disturb_the_owner
+            a_second_message_with_the_same_key_is_not_delivered
+            a_message_makes_a_run_that_waits_for_it_due
+            a_run_that_begins_to_wait_for_what_is_there_is_due
+            a_message_is_taken_once
+            what_is_given_back_has_its_old_place
+            what_cannot_be_read_is_a_dead_letter
+            a_final_run_takes_no_messages
+            a_message_that_comes_before_its_run_is_kept
+            a_message_for_nobody_lapses
+            inboxes_are_exact_under_random_operations
+            posts_are_written_with_their_batch
+            a_refused_batch_posts_nothing
+            a_repeated_batch_posts_once
+            what_cannot_be_delivered_is_the_senders_dead_letter
+            a_run_that_exists_is_not_started_again
+            the_first_answer_to_a_request_stays
+            a_parent_is_told_of_the_end_of_its_child
+            who_does_not_wait_for_a_child_is_not_told
+            many_senders_at_once_are_all_heard
         }
     };
     (@laws $harness:ty; $($law:ident)+) => {

@@ -7,7 +7,9 @@ use crate::replay::{
     Begun, Body, CodeId, Ended, Finished, Kind, Location, Payload, Record, RunId, RunKey, RunState,
     Timestamp,
 };
-use crate::store::{Append, Appended, Loaded, NewRun, RunPatch, RunRow, Store, StoreError};
+use crate::store::{
+    Append, Appended, InboxChange, Loaded, NewRun, RunPatch, RunRow, Store, StoreError,
+};
 
 /// One run as its owner knows it.
 #[derive(Debug, Clone)]
@@ -117,6 +119,8 @@ impl Owner {
             records,
             deletes: Vec::new(),
             patch: patch(state),
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
         }
     }
 

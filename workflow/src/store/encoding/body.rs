@@ -293,7 +293,7 @@ fn get_ended(input: &mut Reader<'_>) -> Result<Ended, Fault> {
     })
 }
 
-fn put_message(out: &mut Writer<'_>, message: &Message) {
+pub(super) fn put_message(out: &mut Writer<'_>, message: &Message) {
     out.wide(message.id);
     out.text(&message.channel);
     out.varint(message.arrival);
@@ -303,7 +303,7 @@ fn put_message(out: &mut Writer<'_>, message: &Message) {
     out.payload(&message.payload);
 }
 
-fn get_message(input: &mut Reader<'_>) -> Result<Message, Fault> {
+pub(super) fn get_message(input: &mut Reader<'_>) -> Result<Message, Fault> {
     Ok(Message {
         id: input.wide()?,
         channel: input.text()?,
@@ -359,7 +359,7 @@ fn get_control(input: &mut Reader<'_>) -> Result<Control, Fault> {
     })
 }
 
-fn put_finished(out: &mut Writer<'_>, finished: &Finished) {
+pub(super) fn put_finished(out: &mut Writer<'_>, finished: &Finished) {
     match finished {
         Finished::Completed(payload) => {
             out.u8(1);
@@ -373,7 +373,7 @@ fn put_finished(out: &mut Writer<'_>, finished: &Finished) {
     }
 }
 
-fn get_finished(input: &mut Reader<'_>) -> Result<Finished, Fault> {
+pub(super) fn get_finished(input: &mut Reader<'_>) -> Result<Finished, Fault> {
     Ok(match input.u8()? {
         1 => Finished::Completed(input.payload()?),
         2 => Finished::Failed(failure::get(input)?),

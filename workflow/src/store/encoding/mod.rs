@@ -30,12 +30,14 @@
 
 mod body;
 mod failure;
+mod mail;
 mod read;
 mod record;
 mod row;
 mod tags;
 mod write;
 
+pub use mail::{decode_finished, encode_finished};
 pub use record::{Peek, decode_record, encode_record, peek_record};
 pub use row::{decode_row, encode_row};
 

@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
 
 use super::blocking::{Place, in_place};
 use super::core::{Core, Writer};
@@ -100,6 +103,8 @@ const TRIES: u32 = 3;
 const PRESSURE: usize = 4;
 /// So many batches fit in one commit.
 const GROUP: usize = 4096;
+/// When a commit is of so many, a thread of its own does the next ones: no worker has to give up its tasks for each.
+const CROWD: usize = 8;
 /// So many commits one task does at most before it lets another do the next.
 const ROUNDS: u32 = 16;
 
@@ -117,13 +122,33 @@ impl Core {
         };
         match Place::now() {
             Place::Here => serve(&role),
-            Place::Worker => in_place(|| serve(&role)),
+            Place::Worker(_) if self.queue.last() < CROWD => in_place(|| serve(&role)),
             // The thread is there for this; it goes on as long as there is something to do.
-            Place::Aside(runtime) => drop(runtime.spawn_blocking(move || {
-                while !role.0.queue.is_empty() {
-                    role.0.round();
-                }
-            })),
+            Place::Worker(runtime) | Place::Aside(runtime) => {
+                drop(runtime.spawn_blocking(move || role.0.serve_many()));
+            }
+        }
+    }
+
+    /// Commits as long as there is something to commit.
+    fn serve_many(&self) {
+        while !self.queue.is_empty() {
+            let begun = Instant::now();
+            self.round();
+            self.gather(begun.elapsed() / 2);
+        }
+    }
+
+    /// Waits until as many are queued as the last commit answered: most of those come again at once, and what comes a
+    /// moment too late waits for a whole commit. Never longer than `limit`.
+    fn gather(&self, limit: Duration) {
+        let last = self.queue.last();
+        if last < CROWD {
+            return;
+        }
+        let begun = Instant::now();
+        while self.queue.len() < last && begun.elapsed() < limit {
+            std::thread::yield_now();
         }
     }
 
@@ -224,9 +249,11 @@ impl Core {
         let full =
             tail.log.len() >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
         drop(tail);
-        for request in &requests {
-            request.slot.answer(Ok(Appended::Applied));
-        }
+        let wakers = requests
+            .iter()
+            .map(|request| request.slot.settle(Ok(Appended::Applied)))
+            .collect();
+        Wakes::wake(wakers);
         self.signal.committed(full);
     }
 
@@ -264,6 +291,29 @@ impl Core {
         match done {
             Ok(()) => Ok(staged),
             Err(error) => Err((requests.unwrap_or_default(), error)),
+        }
+    }
+}
+
+/// Tasks that are to be woken, however this goes.
+struct Wakes(Vec<Waker>);
+
+impl Wakes {
+    /// Wakes them. Many are woken from a task: a runtime that is told from outside takes a lock for each, and each may
+    /// wake a worker that has fallen asleep since the last.
+    fn wake(wakers: Vec<Waker>) {
+        let many = wakers.len() >= CROWD;
+        let wakes = Self(wakers);
+        if many && let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { drop(wakes) });
+        }
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        for waker in self.0.drain(..) {
+            waker.wake();
         }
     }
 }

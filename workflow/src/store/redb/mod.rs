@@ -37,9 +37,10 @@ use self::file::Source;
 use self::keeper::Keeper;
 use self::queue::{Change, Refusal};
 use super::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
-use crate::replay::{RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
 
 /// Keeps runs in one file.
 ///
@@ -151,7 +152,7 @@ impl Store for RedbStore {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         let change = append
             .split()
-            .map(|(transition, records)| Change::Batch(Arc::new(Entry::new(transition, &records))));
+            .map(|parts| Change::Batch(Arc::new(Entry::new(parts.transition, &parts.records))));
         Box::pin(Appending::new(&self.core, change))
     }
 
@@ -187,6 +188,38 @@ impl Store for RedbStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
         Box::pin(async move { self.core.active(after, limit) })
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        _to: &'a RunId,
+        _message: NewMessage,
+        _at: Timestamp,
+        _keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("delivering a message")) })
+    }
+
+    fn inbox(
+        &self,
+        _run: RunKey,
+        _after: u64,
+        _limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("reading an inbox")) })
+    }
+
+    fn dead_letters(
+        &self,
+        _run: RunKey,
+        _after: u64,
+        _limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("reading dead letters")) })
+    }
+
+    fn answer(&self, _request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        Box::pin(async { Err(StoreError::unsupported("reading an answer")) })
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -21,6 +21,8 @@ pub(super) struct Queue(Mutex<Inner>);
 struct Inner {
     waiting: VecDeque<Request>,
     role: Role,
+    /// How many the last commit took.
+    last: usize,
     refuses: Option<Refusal>,
 }
 
@@ -126,6 +128,7 @@ impl Queue {
     pub(super) fn drain(&self, limit: usize) -> Vec<Request> {
         let mut inner = self.lock();
         let count = inner.waiting.len().min(limit);
+        inner.last = count;
         inner.waiting.drain(..count).collect()
     }
 
@@ -148,7 +151,16 @@ impl Queue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().waiting.is_empty()
+        self.len() == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    /// How many the last commit took.
+    pub(super) fn last(&self) -> usize {
+        self.lock().last
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -167,12 +179,16 @@ impl Inner {
 impl Slot {
     /// Gives the answer.
     pub(super) fn answer(&self, answer: Result<Appended, StoreError>) {
+        self.settle(answer).wake();
+    }
+
+    /// Puts the answer there, and says whom to wake.
+    #[must_use]
+    pub(super) fn settle(&self, answer: Result<Appended, StoreError>) -> Waker {
         let mut waiter = self.lock();
         waiter.answer = Some(answer);
         waiter.answered = true;
-        let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
-        drop(waiter);
-        waker.wake();
+        std::mem::replace(&mut waiter.waker, Waker::noop().clone())
     }
 
     /// The answer, if it is there.
