@@ -116,7 +116,8 @@ pub use context::{
 #[cfg(feature = "engine")]
 pub use engine::{
     AttachError, BuildError, CancelError, Clock, Definition, Engine, EngineBuilder, ErrorEvent,
-    ParkedRun, Retry, RunHandle, StartError, Status, SystemClock, TokioClock, Watch,
+    ParkedRun, RequestError, Retry, RunHandle, SendError, StartError, Status, SystemClock,
+    TokioClock, Watch,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

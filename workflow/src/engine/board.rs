@@ -46,6 +46,8 @@ struct State {
     told: Option<Told>,
     durable: bool,
     watchers: usize,
+    /// How many answers to requests it was told of.
+    answers: u64,
     recent: VecDeque<Arc<Record>>,
     last_seq: u64,
 }
@@ -73,6 +75,26 @@ impl Board {
     pub(crate) fn tell(&self, told: Told) {
         self.state().told = Some(told);
         self.changed.notify_waiters();
+    }
+
+    /// An answer to a request is durable.
+    pub(crate) fn answer(&self) {
+        self.state().answers += 1;
+        self.changed.notify_waiters();
+    }
+
+    /// How many answers there were.
+    pub(crate) fn answers(&self) -> u64 {
+        self.state().answers
+    }
+
+    /// Waits until there are more answers than that, or the run came to its end, or the engine is gone.
+    pub(crate) async fn answered(&self, seen: u64) {
+        self.until(|state| {
+            let ended = matches!(&state.told, Some(told) if !matches!(told, Told::Parked(_)));
+            (ended || state.answers != seen).then_some(())
+        })
+        .await;
     }
 
     /// The run is driven again: what was told of its last drive no longer holds.

@@ -11,6 +11,7 @@ use super::board::Boards;
 use super::clock::{Clock, SystemClock};
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
+use super::mail::MessageIds;
 use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Engine, Inner, Runs};
@@ -32,6 +33,7 @@ pub struct EngineBuilder {
     payload_limit: usize,
     in_memory: usize,
     linger: Duration,
+    keep_messages: Duration,
     code: Option<CodeId>,
 }
 
@@ -48,6 +50,7 @@ impl EngineBuilder {
             payload_limit: 1 << 20,
             in_memory: 10_000,
             linger: Duration::from_secs(1),
+            keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
         }
     }
@@ -121,6 +124,12 @@ impl EngineBuilder {
         self
     }
 
+    /// How long a message is kept for a run that was not started yet; a week by default.
+    pub fn keep_messages(mut self, keep: Duration) -> Self {
+        self.keep_messages = keep;
+        self
+    }
+
     /// Tells this build of the program from others, in place of the fingerprint that the engine takes. A run that one
     /// build could not go on with is tried again by another.
     pub fn code_id(mut self, code: u64) -> Self {
@@ -178,6 +187,8 @@ impl EngineBuilder {
             codec: self.codec,
             payload_limit: self.payload_limit,
             linger: self.linger,
+            keep_messages: self.keep_messages,
+            message_ids: MessageIds::default(),
             registry: self.registry,
             states: Arc::new(self.states),
             reporter: self.hooks.start(),

@@ -13,9 +13,10 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::{Instant, Sleep};
 
 use super::live::{Command, Live};
+use super::mail;
 use super::{Inner, retry};
 use crate::context::{Body, Park, Run};
-use crate::replay::{Finished, ParkReason, Phase, Record, RunState, Timestamp};
+use crate::replay::{Finished, Message, ParkReason, Phase, Record, RunState, Timestamp};
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, StoreError,
 };
@@ -58,12 +59,23 @@ pub(crate) struct Driver {
     writing: Option<Writing>,
     finished: Option<Finished>,
     parking: Option<Parked>,
+    /// The inbox, being read.
+    reading: Option<Reading>,
     timer: Option<(Timestamp, Pin<Box<Sleep>>)>,
+    /// How long a run that waits for others stays in memory.
+    lingering: Option<Pin<Box<Sleep>>>,
     grace: Option<Pin<Box<Sleep>>>,
     draining: bool,
     /// The run's row says that it is parked.
     was_parked: bool,
     span: tracing::Span,
+}
+
+/// A page of the inbox on its way.
+enum Reading {
+    Page(BoxFuture<'static, Result<Vec<Message>, StoreError>>),
+    /// The store failed: it is asked again then.
+    Pause(Pin<Box<Sleep>>),
 }
 
 /// A batch under way, and again if the store fails.
@@ -102,7 +114,9 @@ impl Driver {
             writing: None,
             finished: None,
             parking: None,
+            reading: None,
             timer: None,
+            lingering: None,
             grace: None,
             draining: false,
             was_parked,
@@ -119,6 +133,44 @@ impl Driver {
         }
         self.live.wakes.wake_code();
         poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Reads the inbox when the machine wants it; true when it was given something.
+    fn poll_inbox(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(after) = self.run.replay().wants_inbox() else {
+            self.reading = None;
+            return false;
+        };
+        loop {
+            match &mut self.reading {
+                None => {
+                    let (store, run) = (Arc::clone(&self.inner.store), self.live.run);
+                    let page = async move { store.inbox(run, after, mail::PAGE).await };
+                    self.reading = Some(Reading::Page(Box::pin(page)));
+                }
+                Some(Reading::Pause(pause)) => {
+                    if pause.as_mut().poll(cx).is_pending() {
+                        return false;
+                    }
+                    self.reading = None;
+                }
+                Some(Reading::Page(page)) => match page.as_mut().poll(cx) {
+                    Poll::Pending => return false,
+                    Poll::Ready(Ok(messages)) => {
+                        self.reading = None;
+                        let more = messages.len() == mail::PAGE;
+                        let incoming = mail::incoming(messages);
+                        self.run.replay().handle_inbox(incoming, more);
+                        return true;
+                    }
+                    Poll::Ready(Err(error)) => {
+                        tracing::warn!(run = %self.live.id, %error, "the inbox could not be read; it is read again");
+                        let pause = tokio::time::sleep(retry::INBOX_PAUSE);
+                        self.reading = Some(Reading::Pause(Box::pin(pause)));
+                    }
+                },
+            }
+        }
     }
 
     /// Writes what is queued now, and nothing else.
@@ -139,6 +191,11 @@ impl Driver {
             {
                 return Poll::Ready(exit);
             }
+            if self.live.wakes.take_news() {
+                self.run.replay().handle_news();
+                // What is being read may be from before.
+                self.reading = None;
+            }
             if self.live.wakes.take_code() && self.poll_code() {
                 continue;
             }
@@ -153,6 +210,9 @@ impl Driver {
                 }
             }
             if self.parking.is_none() && self.cannot_go_on().is_some() {
+                continue;
+            }
+            if self.parking.is_none() && self.poll_inbox(cx) {
                 continue;
             }
             self.close_batch();
@@ -275,10 +335,13 @@ impl Driver {
                 state: batch.state,
                 parked,
                 wake_at: batch.wake_at,
+                waits: batch.waits,
                 at: now,
                 code: batch.code,
                 ..RunPatch::default()
             };
+            let id = &self.live.id;
+            let posts = batch.sent.into_iter();
             Append {
                 run: self.live.run,
                 epoch: self.inner.identity.boot,
@@ -288,8 +351,13 @@ impl Driver {
                 records: batch.records,
                 deletes: batch.deletes,
                 patch,
-                inbox: InboxChange::default(),
-                posts: Vec::new(),
+                inbox: InboxChange {
+                    returns: batch.returns,
+                    takes: batch.takes,
+                    dead: batch.dead,
+                    seen: batch.seen,
+                },
+                posts: posts.map(|sent| self.inner.post(id, sent)).collect(),
             }
         } else if let Some(parked) = self.parking.clone() {
             self.parking_append(parked, now)
@@ -304,6 +372,7 @@ impl Driver {
             state: Some(RunState::Parked),
             parked: Some(Some(parked)),
             wake_at: Some(None),
+            waits: Some(None),
             at: now,
             code: self.inner.code,
             ..RunPatch::default()
@@ -387,6 +456,7 @@ impl Driver {
             replay.phase() == Phase::Done
         };
         self.tell(&append.records);
+        self.inner.posted(self.live.run, &append.posts);
         if done {
             self.finished.take().map(Exit::Finished)
         } else {
@@ -410,13 +480,15 @@ impl Driver {
     fn rest(&mut self) -> Rest {
         let mut replay = self.run.replay();
         if let Some(suspend) = replay.poll_suspend() {
-            let leaves = self.draining || self.inner.leaves_memory(suspend.wake_at);
-            return if leaves {
+            let waits = replay.waits_for_others();
+            drop(replay);
+            return if self.leaves(suspend.wake_at, waits) {
                 Rest::Exit(Exit::Suspended(suspend.wake_at))
             } else {
                 Rest::Wait
             };
         }
+        self.lingering = None;
         if replay.phase() == Phase::Live
             && replay.pending() == 0
             && self.finished.is_none()
@@ -436,6 +508,21 @@ impl Driver {
         }
     }
 
+    /// Whether a run that only waits leaves memory now. One that waits for others stays a while: an answer often comes soon.
+    fn leaves(&mut self, wake_at: Option<Timestamp>, waits_for_others: bool) -> bool {
+        if self.draining || self.inner.is_crowded() {
+            return true;
+        }
+        if !waits_for_others {
+            return self.inner.leaves_memory(wake_at);
+        }
+        let linger = self.inner.linger;
+        let lingering = self
+            .lingering
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(linger)));
+        lingering.is_elapsed()
+    }
+
     /// Polls the timers; true when one of them fired.
     fn poll_timers(&mut self, cx: &mut Context<'_>) -> bool {
         if let Some(grace) = &mut self.grace
@@ -445,6 +532,12 @@ impl Driver {
             // Their time is up: what has not ended is dropped, and begins again with the next drive.
             self.drop_body();
             self.run.replay().handle_dropped();
+            return true;
+        }
+        if let Some(lingering) = &mut self.lingering
+            && !lingering.is_elapsed()
+            && lingering.as_mut().poll(cx).is_ready()
+        {
             return true;
         }
         let Some(deadline) = self.run.replay().next_deadline() else {

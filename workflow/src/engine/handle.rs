@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::board::{Board, Told};
 use super::{CancelError, Engine, ParkedRun};
 use crate::codec;
-use crate::context::{Output, Workflow};
+use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
-use crate::replay::{Body, Record, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{Body, InvalidRunId, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Parked, StoreError};
 
 /// A run of workflow `W`, whether in memory, waiting, or long ended. Cheap to clone; dropping it does nothing to the run.
@@ -36,6 +36,8 @@ pub struct Status {
     pub parked: Option<Parked>,
     /// When it wakes, if it waits for a time.
     pub wake_at: Option<Timestamp>,
+    /// The channels it waits on, if it waits for messages: those of all its receives, in the order in which they began.
+    pub waits_for: Vec<String>,
     /// When it was started.
     pub created_at: Timestamp,
     /// When its history last grew.
@@ -61,6 +63,18 @@ impl<W: Workflow> RunHandle<W> {
     /// The run's id.
     pub fn id(&self) -> &RunId {
         &self.id
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn key(&self) -> RunKey {
+        self.run
+    }
+
+    pub(super) fn board(&self) -> &Board {
+        &self.board
     }
 
     /// What the run is doing.
@@ -193,6 +207,13 @@ impl<W: Workflow> RunHandle<W> {
             }
             Told::ShutDown => Err(Error::ShutDown(self.id.clone())),
         }
+    }
+}
+
+/// A handle names its run, so that a message can be sent to it from within another.
+impl<W: Workflow> ToRun for RunHandle<W> {
+    fn to_run(&self) -> Result<RunId, InvalidRunId> {
+        Ok(self.id.clone())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the rest of the engine knows of a run that is in memory.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Wake, Waker};
 
 use tokio::task::AbortHandle;
@@ -30,6 +30,8 @@ pub(crate) struct Live {
     evicting: Mutex<Option<Instant>>,
     /// The retries of the steps whose failures are not yet recorded.
     failing: Mutex<Vec<(Location, u32, u32)>>,
+    /// The run that waits for its end.
+    awaited_by: OnceLock<RunId>,
     /// The task that drives it.
     task: Mutex<Option<AbortHandle>>,
 }
@@ -62,6 +64,7 @@ impl Live {
             loaded_seq: AtomicU64::new(0),
             evicting: Mutex::default(),
             failing: Mutex::default(),
+            awaited_by: OnceLock::new(),
             task: Mutex::default(),
         }
     }
@@ -104,6 +107,22 @@ impl Live {
         if sooner {
             self.tell(Command::Evict { by });
         }
+    }
+
+    /// It is a child that this run waits for.
+    pub(crate) fn set_awaited_by(&self, parent: RunId) {
+        // Set once, when it comes into memory.
+        let _ = self.awaited_by.set(parent);
+    }
+
+    pub(crate) fn awaited_by(&self) -> Option<&RunId> {
+        self.awaited_by.get()
+    }
+
+    /// Something came into its inbox.
+    pub(crate) fn news(&self) {
+        self.wakes.news.store(true, Ordering::SeqCst);
+        self.wakes.wake_driver();
     }
 
     /// It was loaded with its history up to here.
@@ -193,6 +212,8 @@ impl Live {
 pub(crate) struct Wakes {
     code: AtomicBool,
     outside: AtomicBool,
+    /// Something came into the run's inbox.
+    news: AtomicBool,
     /// The driver is in its poll, and will look at the flags before it returns.
     driving: AtomicBool,
     task: Mutex<Option<Waker>>,
@@ -234,6 +255,11 @@ impl Wakes {
     /// Whether there is a command to look at; asked once.
     pub(crate) fn take_outside(&self) -> bool {
         self.outside.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether something came into the run's inbox; asked once.
+    pub(crate) fn take_news(&self) -> bool {
+        self.news.swap(false, Ordering::SeqCst)
     }
 
     fn wake_driver(&self) {

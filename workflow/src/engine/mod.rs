@@ -12,6 +12,7 @@ mod handle;
 mod hooks;
 mod host;
 mod live;
+mod mail;
 mod registry;
 mod retry;
 mod scheduler;
@@ -31,17 +32,19 @@ pub use clock::{Clock, SystemClock, TokioClock};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch};
 pub use hooks::{ErrorEvent, Retry};
+pub use mail::{RequestError, SendError};
 pub use registry::Definition;
 
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, RunId, RunKey, RunState, Timestamp};
-use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
+use crate::store::{Appended, CHILD_ENDED, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use hooks::Reporter;
 use host::Random;
-use live::{Command, Live};
+use live::Live;
+use mail::MessageIds;
 use registry::Registry;
 use scheduler::Scheduler;
 
@@ -88,6 +91,8 @@ pub(crate) struct Inner {
     pub(crate) codec: Arc<dyn Codec>,
     pub(crate) payload_limit: usize,
     pub(crate) linger: Duration,
+    pub(crate) keep_messages: Duration,
+    pub(crate) message_ids: MessageIds,
     pub(crate) registry: Registry,
     pub(crate) states: Arc<States>,
     pub(crate) reporter: Reporter,
@@ -311,10 +316,14 @@ impl Inner {
         self.closing.load(Ordering::SeqCst)
     }
 
+    /// Whether runs wait for room in memory.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.crowd.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether a run that only waits until then leaves memory.
     pub(crate) fn leaves_memory(&self, wake_at: Option<Timestamp>) -> bool {
-        let crowded = self.crowd.load(Ordering::Relaxed) > 0;
-        crowded || wake_at.is_none_or(|at| at.since(self.clock.now()) > self.linger)
+        self.is_crowded() || wake_at.is_none_or(|at| at.since(self.clock.now()) > self.linger)
     }
 
     /// Whether this code is worth a try where that parking says other code could not go on: one try per build.
@@ -322,7 +331,7 @@ impl Inner {
         parked.by != self.code && parked.reason.wakes_with_other_code()
     }
 
-    async fn cancel(&self, id: &RunId, run: RunKey) -> Result<(), CancelError> {
+    async fn cancel(self: &Arc<Self>, id: &RunId, run: RunKey) -> Result<(), CancelError> {
         match self.store.cancel(run, self.clock.now()).await? {
             Appended::Applied | Appended::AlreadyApplied => {}
             _ => {
@@ -336,20 +345,14 @@ impl Inner {
                 });
             }
         }
-        let live = {
-            let mut runs = self.runs();
-            if let Some(cancelled) = runs.coming.get_mut(&run) {
-                *cancelled = true;
-            }
-            runs.by_key.get(&run).cloned()
-        };
-        if let Some(live) = live {
-            live.tell(Command::Cancelled);
+        self.told_cancelled(run);
+        if let Ok(Some(row)) = self.store.row(run).await
+            && let Some((parent, _)) = row.parent
+            && !row.detached
+        {
+            self.news_of(parent);
         }
-        // It may have left just before it was told.
-        if !self.is_live(run) {
-            self.tell(run, Told::Cancelled);
-        }
+        self.cancel_children(run).await;
         Ok(())
     }
 
@@ -393,6 +396,13 @@ impl Status {
                 row.wake_at
             } else {
                 None
+            },
+            waits_for: match row.waits {
+                Some(channels) if row.state == RunState::Waiting => channels
+                    .into_iter()
+                    .filter(|channel| channel != CHILD_ENDED)
+                    .collect(),
+                _ => Vec::new(),
             },
             created_at: row.created_at,
             updated_at: row.updated_at,

@@ -8,6 +8,9 @@ pub(crate) const STORAGE_ATTEMPTS: u32 = 12;
 /// When a drive was given up because the store failed, the run is tried again after this.
 pub(crate) const STORAGE_PAUSE: Duration = Duration::from_secs(30);
 
+/// An inbox that could not be read is read again after this.
+pub(crate) const INBOX_PAUSE: Duration = Duration::from_secs(1);
+
 /// No timer is set for longer: a clock that was set forward is noticed within this time.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 

@@ -212,7 +212,7 @@ impl Engine {
 
 /// The seed of a run, derived and not chosen: a start that was cut off before it was durable and is made again derives
 /// the same keys and ids, so an effect of its first step is recognised by whoever it was had on.
-fn derive_seed(store: u128, id: &RunId) -> u128 {
+pub(super) fn derive_seed(store: u128, id: &RunId) -> u128 {
     SipHasher24::new_with_key(&store.to_le_bytes())
         .hash(id.as_str().as_bytes())
         .as_u128()
@@ -500,6 +500,11 @@ impl Inner {
         let hash = input.as_ref().map_or(0, |(_, hash)| *hash);
         let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
         live.follows(row.last_seq);
+        if let Some((parent, _)) = &row.parent
+            && !row.detached
+        {
+            live.set_awaited_by(parent.clone());
+        }
         if !self.enter(&live) {
             return;
         }
@@ -667,6 +672,17 @@ impl Inner {
                 None
             }
         };
+        if matches!(
+            told,
+            Some(Told::Completed(_) | Told::Failed(_) | Told::Cancelled)
+        ) && let Some(parent) = live.awaited_by()
+        {
+            self.news_of(parent.clone());
+        }
+        if told.is_none() && live.wakes.take_news() {
+            // It came while the run was leaving.
+            self.wake(live.run);
+        }
         if let Some(told) = told {
             self.tell(live.run, told);
         }

@@ -19,8 +19,9 @@ pub use failure::{Failure, FailureKind};
 pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
-    Attempt, Batch, ChildStart, Container, Ending, Entered, HistoryError, Incoming, Issue, Keeping,
-    Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent, Standing, Suspend, Ticket, Wanted,
+    Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, HistoryError, Incoming,
+    Issue, Keeping, Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent, Standing, Suspend,
+    Ticket, Wanted,
 };
 pub use payload::Payload;
 pub use record::{

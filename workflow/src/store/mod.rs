@@ -27,8 +27,7 @@ use std::pin::Pin;
 
 use crate::replay::{Location, Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
-/// The channel on which a parent is told of the end of its child. No user's channel has this name.
-pub const CHILD_ENDED: &str = "\0child";
+pub use crate::replay::CHILD_ENDED;
 
 /// A boxed future, so that stores can be used as `dyn Store`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

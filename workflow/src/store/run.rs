@@ -46,6 +46,12 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// Whether it is to be driven: it was cut off in the middle of something, or its time has come.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.state.is_active()
+            || (self.state == RunState::Waiting && self.wake_at.is_some_and(|at| at <= now))
+    }
+
     /// What the row says of what the run is doing.
     pub fn standing(&self) -> Standing {
         Standing {

@@ -17,6 +17,9 @@ use crate::replay::{
     Body, Ended, Failure, Kind, Location, Message, NewMessage, Payload, RunId, Timestamp, Waiting,
 };
 
+/// The channel on which a parent is told of the end of its child. No user's channel has this name.
+pub const CHILD_ENDED: &str = "\0child";
+
 /// What a receive waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
@@ -427,6 +430,9 @@ impl Replay {
                     }
                 }
             }
+        }
+        if !self.inbox.children.is_empty() {
+            channels.push(CHILD_ENDED.to_owned());
         }
         channels
     }

@@ -63,7 +63,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use carry::Keeping;
 pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
-pub use inbox::{ChildStart, Incoming, Sent, Wanted};
+pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
 pub use load::HistoryError;
 
 use super::{
