@@ -1,0 +1,139 @@
+//! The macros of ours that stand in a body.
+
+use proc_macro2::Span;
+use syn::visit_mut::VisitMut;
+use syn::{Expr, Lit, Macro};
+
+use super::{Kind, Walk, duration, name, print};
+use crate::diagnostics::{Place, Report};
+use crate::messages;
+use crate::syntax::{Durable, arguments, peel};
+
+impl Walk<'_> {
+    pub(super) fn unawaited(&mut self, durable: Durable, mac: &mut Macro) {
+        if let Some(apart) = self.apart.last() {
+            let report = Report::new(Place::of(&mac.path), apart.message());
+            return print::unread(mac, &report);
+        }
+        if !durable.is_derived() {
+            self.errors.push(
+                Place::of(&mac.path),
+                messages::NOT_AWAITED.with(&[durable.word()]),
+            );
+        }
+        self.durable(durable, mac);
+    }
+
+    /// A macro of ours: its name and arguments, rewritten to the form that names its site.
+    pub(super) fn durable(&mut self, durable: Durable, mac: &mut Macro) {
+        let place = Place::of(&mac.path);
+        let shape = durable.shape();
+        let list = match arguments(mac.tokens.clone()) {
+            Ok(list) => list,
+            Err(wrong) => {
+                let text = messages::MACRO_INPUT.with(&[durable.word(), &wrong.to_string(), shape]);
+                let at = if mac.tokens.is_empty() {
+                    place
+                } else {
+                    wrong.span().into()
+                };
+                return print::unread(mac, &Report::new(at, text));
+            }
+        };
+        let mut list = list.into_iter();
+        let word = list.next().and_then(|first| match peel(&first) {
+            Expr::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
+            _ => None,
+        });
+        let Some(word) = word else {
+            let at = if mac.tokens.is_empty() {
+                place
+            } else {
+                Place::of(&mac.tokens)
+            };
+            let text = messages::MACRO_NAME.with(&[durable.word(), shape]);
+            return print::unread(mac, &Report::new(at, text));
+        };
+        let text = name::plain(&word.to_string());
+        if !name::is_name(&text) {
+            self.errors.push(
+                word.span(),
+                messages::NAME_SHAPE.with(&[&text, &name::like(&text)]),
+            );
+        }
+        let list: Vec<Expr> = list.collect();
+        match durable {
+            Durable::Sleep => self.sleep(mac, (text, word.span()), list),
+            Durable::Now => self.bare(mac, durable, Kind::Now, (text, word.span()), &list),
+            Durable::Uuid | Durable::Random => {
+                self.bare(mac, durable, Kind::Derived, (text, word.span()), &list);
+            }
+            Durable::Join => self.branches(mac, durable, Kind::Join, (text, word.span()), list),
+            Durable::Race => self.branches(mac, durable, Kind::Race, (text, word.span()), list),
+            Durable::JoinAll => self.join_all(mac, (text, word.span()), list),
+        }
+    }
+
+    pub(super) fn sleep(
+        &mut self,
+        mac: &mut Macro,
+        (name, span): (String, Span),
+        mut list: Vec<Expr>,
+    ) {
+        let shape = Durable::Sleep.shape();
+        let argument = match (list.len(), list.pop()) {
+            (1, Some(argument)) => argument,
+            (_, extra) => {
+                let at = extra.map_or_else(|| Place::of(&mac.path), |extra| Place::of(&extra));
+                let text = messages::MACRO_SHAPE.with(&["sleep", shape]);
+                return print::unread(mac, &Report::new(at, text));
+            }
+        };
+        let site = self.site(name, Kind::Sleep, span.into());
+        let cx = self.cx();
+        self.in_site += 1;
+        match argument {
+            Expr::Assign(mut until) if matches!(peel(&until.left), Expr::Path(path) if path.path.is_ident("until")) =>
+            {
+                self.visit_expr_mut(&mut until.right);
+                print::sleep(mac, &cx, &site, &until.right, true);
+            }
+            mut duration => {
+                if let Expr::Lit(literal) = peel(&duration)
+                    && let Lit::Str(text) = &literal.lit
+                {
+                    match duration::parse(&text.value()) {
+                        Ok(millis) => duration = print::millis(millis, text.span(), self.krate),
+                        Err(wrong) => {
+                            self.errors
+                                .push(text.span(), wrong.message().with(&[&text.value()]));
+                            duration = print::millis(0, text.span(), self.krate);
+                        }
+                    }
+                } else {
+                    self.visit_expr_mut(&mut duration);
+                }
+                print::sleep(mac, &cx, &site, &duration, false);
+            }
+        }
+        self.in_site -= 1;
+    }
+
+    pub(super) fn bare(
+        &mut self,
+        mac: &mut Macro,
+        durable: Durable,
+        kind: Kind,
+        (name, span): (String, Span),
+        extra: &[Expr],
+    ) {
+        if let Some(extra) = extra.first() {
+            self.errors.push(
+                Place::of(extra),
+                messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]),
+            );
+        }
+        let site = self.site(name, kind, span.into());
+        print::bare(mac, &self.cx(), &site);
+    }
+}
