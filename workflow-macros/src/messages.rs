@@ -160,7 +160,7 @@ messages! {
     THREADS: "`{0}` runs outside the workflow, and again on every replay",
         "use `join!` or `join_all!` to do things at the same time, or make it a step";
     FOREIGN_CONCURRENCY: "`{0}!` awaits what is not recorded, in an order that differs on replay", "use `workflow`'s `join!` or `race!`";
-    HASH_ORDER: "a `{0}` has another order on every replay", "use a `BTreeMap`, a `BTreeSet` or a `Vec`";
+    HASH_ORDER: "a `{0}` has another order on every replay", "use a `BTreeMap`, a `BTreeSet` or a `Vec`, or `#[nondeterministic(reason = \"..\")]` on the statement if its order is never seen";
     INTERIOR: "`{0}` can be changed where a replay would not change it", "use a local variable, or give the value back from the branch or step";
     STATE_READ: "`{0}` is state of the engine: read here, it is an input that is not recorded",
         "use it in the call of a step: what the step returns is recorded";

@@ -32,6 +32,7 @@ macro_rules! workflow_outside {
 }
 
 /// Refuses, at compile time, two sites of one path: they stood under conditions that were both met.
+#[track_caller]
 pub const fn assert_unique(sites: &[crate::replay::Site]) {
     let mut one = 0;
     while one < sites.len() {
@@ -39,7 +40,7 @@ pub const fn assert_unique(sites: &[crate::replay::Site]) {
         while other < sites.len() {
             assert!(
                 !same(sites[one].path.as_bytes(), sites[other].path.as_bytes()),
-                "two sites of this function share a name, and the conditions they stand under are both met: give one of them another name",
+                "two sites of this function share a name, and the conditions they stand under are both met\nhelp: give one of them another name",
             );
             other += 1;
         }

@@ -46,10 +46,8 @@ pub(crate) fn fragment(
     let mutable: Vec<_> = mutable.collect();
     let cx = site::cx(0);
     let statements = &body.stmts;
-    let unique = walked.shares_names.then(|| {
-        let sites = super::workflow::sites(walked, krate);
-        quote!(const _: () = #private::assert_unique(&[#sites]);)
-    });
+    let sites = super::workflow::sites(walked, krate);
+    let unique = super::workflow::unique(walked, &quote!(&[#sites]), &private);
     quote! {
         #(#attrs)*
         #[allow(single_use_lifetimes, clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::must_use_candidate)]

@@ -1,10 +1,10 @@
 //! A workflow: the function that calls it, and the type that is registered.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::{Block, ReturnType, Signature};
 
-use super::site;
+use super::{respan, site};
 use crate::model::{Walked, Workflow, returns_result};
 use crate::syntax::Function;
 
@@ -87,11 +87,11 @@ pub(crate) fn workflow(
     });
     let output = &sig.output;
     let sites = sites(walked, krate);
-    let unique = walked.shares_names.then(|| {
-        quote! {
-            const _: () = #private::assert_unique(<#ident as #krate::Workflow>::SITES);
-        }
-    });
+    let unique = unique(
+        walked,
+        &quote!(<#ident as #krate::Workflow>::SITES),
+        &private,
+    );
     let statements = &body.stmts;
     let lints = attrs.iter().filter(|attr| {
         ["allow", "expect", "warn", "deny"]
@@ -151,6 +151,19 @@ pub(crate) fn workflow(
             }
         }
     }
+}
+
+/// Asks the compiler whether two sites of one name are both there, where only it can tell. It says so at the second.
+pub(super) fn unique(
+    walked: &Walked,
+    sites: &TokenStream,
+    private: &TokenStream,
+) -> Option<TokenStream> {
+    let at = walked.shared_name?.first.resolved_at(Span::mixed_site());
+    let private = respan(private.clone(), at);
+    let assert = quote_spanned!(at=> #private::assert_unique);
+    let arguments = quote_spanned!(at=> (#sites));
+    Some(quote!(const _: () = #assert #arguments;))
 }
 
 /// The list of sites, each under its conditions.

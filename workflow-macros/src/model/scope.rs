@@ -11,8 +11,10 @@ use crate::messages;
 pub(super) struct Scopes {
     open: Vec<Scope>,
     pub(super) sites: Vec<Site>,
-    /// Two sites under different conditions share a name: the compiler has to check that only one is there.
-    pub(super) shares_names: bool,
+    /// Where two sites under different conditions share a name: the compiler has to check that only one is there.
+    shared: Option<Place>,
+    /// A name was reported as used twice, so that check would only follow.
+    twice: bool,
 }
 
 #[derive(Default)]
@@ -27,7 +29,8 @@ impl Scopes {
         Self {
             open: vec![Scope::default()],
             sites: Vec::new(),
-            shares_names: false,
+            shared: None,
+            twice: false,
         }
     }
 
@@ -40,6 +43,11 @@ impl Scopes {
 
     pub(super) fn leave(&mut self) {
         self.open.pop();
+    }
+
+    /// Where two sites share a name, if only the compiler can tell whether both are there.
+    pub(super) fn unsettled(&self) -> Option<Place> {
+        self.shared.filter(|_| !self.twice)
     }
 
     /// The path of a name in the innermost scope.
@@ -59,15 +67,14 @@ impl Scopes {
     ) -> usize {
         let path = self.path(&name);
         let index = self.sites.len();
-        let twice = self
-            .open
-            .last()
-            .and_then(|scope| scope.named.iter().find(|&&at| self.sites[at].name == name));
-        if let Some(&first) = twice {
-            let first = &self.sites[first];
-            if tell_apart(&first.cfg, cfg) {
-                self.shares_names = true;
-            } else {
+        let named = self.open.last().into_iter().flat_map(|scope| &scope.named);
+        let same: Vec<&Site> = named
+            .map(|&at| &self.sites[at])
+            .filter(|site| site.name == name)
+            .collect();
+        if !same.is_empty() {
+            if let Some(first) = same.iter().find(|site| !tell_apart(&site.cfg, cfg)) {
+                self.twice = true;
                 let at = first
                     .place
                     .described()
@@ -86,6 +93,8 @@ impl Scopes {
                     first.place.to(place),
                     messages::NAME_TWICE.with(&[&name, &at, &help]),
                 );
+            } else {
+                self.shared = Some(place);
             }
         }
         self.sites.push(Site {

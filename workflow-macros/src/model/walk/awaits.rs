@@ -4,7 +4,7 @@ use syn::Expr;
 use syn::visit_mut::VisitMut;
 
 use super::{Apart, Kind, Walk, name, print};
-use crate::diagnostics::{Place, Report};
+use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, peel, ungroup};
 
@@ -16,9 +16,7 @@ impl Walk<'_> {
             && let Some(durable) = Durable::named(&called.mac.path)
         {
             let mut mac = called.mac.clone();
-            if let Some(apart) = self.apart.last() {
-                let report = Report::new(Place::of(&mac.path), apart.message());
-                print::unread(&mut mac, &report);
+            if self.refused_here(&mut mac) {
                 *expr = Expr::Macro(syn::ExprMacro {
                     attrs: Vec::new(),
                     mac,
@@ -41,8 +39,10 @@ impl Walk<'_> {
             Some(Apart::Step) => return self.visit_expr_mut(&mut awaited.base),
             Some(apart) => {
                 self.errors
-                    .push(place.to(awaited.await_token.span.into()), apart.message());
-                return self.visit_expr_mut(&mut awaited.base);
+                    .push(place.to(awaited.await_token.span.into()), apart.text());
+                if !matches!(apart, Apart::Macro(_)) {
+                    return self.visit_expr_mut(&mut awaited.base);
+                }
             }
             None => {}
         }

@@ -1,22 +1,19 @@
 //! Macros that are not ours, and paths that may not be named.
 
-use proc_macro2::{Ident, Span};
-use syn::Macro;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use syn::visit_mut::VisitMut;
+use syn::{Expr, ExprPath, Macro, Path};
 
-use super::{Walk, name, rules};
+use super::{Apart, Walk, name, rules};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::syntax::{Durable, Seen, seen};
+use crate::syntax::{Durable, Seen, arguments, seen};
 
 impl Walk<'_> {
-    /// A macro that is not ours: its tokens are not known to be expressions, but some things can be seen in them.
-    pub(super) fn foreign(&mut self, mac: &Macro) {
-        let path: Vec<Ident> = mac
-            .path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.clone())
-            .collect();
+    /// A macro that is not ours. What it does with its input is not known, so nothing durable may stand there.
+    pub(super) fn foreign(&mut self, mac: &mut Macro) {
+        let path = words(&mac.path);
         let shown = path
             .iter()
             .map(|word| name::plain(&word.to_string()))
@@ -31,16 +28,42 @@ impl Walk<'_> {
                 messages::FOREIGN_CONCURRENCY.with(&[&shown]),
             );
         }
-        for seen in seen(mac.tokens.clone()) {
+        match arguments(mac.tokens.clone()) {
+            Ok(list) => self.foreign_expressions(mac, shown, list),
+            Err(_) => self.foreign_tokens(&mac.tokens, &shown),
+        }
+    }
+
+    /// Its input is a list of expressions, as most are: the rules hold in them.
+    fn foreign_expressions(&mut self, mac: &mut Macro, shown: String, mut list: Vec<Expr>) {
+        let before = self.errors.count();
+        self.apart(Apart::Macro(shown), |walk| {
+            for expr in &mut list {
+                match expr {
+                    // `println!("{n}", n = 1)`: `n` is no place.
+                    Expr::Assign(named) => walk.visit_expr_mut(&mut named.right),
+                    expr => walk.visit_expr_mut(expr),
+                }
+            }
+        });
+        // Otherwise the tokens stay the user's, whatever the macro looks at in them.
+        if self.errors.count() > before {
+            mac.tokens = quote!(#(#list),*);
+        }
+    }
+
+    /// Its input is something else, in which some things can be seen all the same.
+    fn foreign_tokens(&mut self, tokens: &TokenStream, shown: &str) {
+        for seen in seen(tokens.clone()) {
             match seen {
                 Seen::Await(span) => self
                     .errors
-                    .push(span, messages::IN_FOREIGN_MACRO.with(&[&shown])),
+                    .push(span, messages::IN_FOREIGN_MACRO.with(&[shown])),
                 Seen::Macro(words) => {
                     let spelled: Vec<String> = words.iter().map(ToString::to_string).collect();
                     if Durable::spelled(&spelled).is_some() {
                         self.errors
-                            .push(place_of(&words), messages::IN_FOREIGN_MACRO.with(&[&shown]));
+                            .push(place_of(&words), messages::IN_FOREIGN_MACRO.with(&[shown]));
                     } else {
                         self.path(&words);
                     }
@@ -66,10 +89,43 @@ impl Walk<'_> {
         }
         if self.lifted == 0
             && let Some((message, shown)) = rules::refused(words)
+            && !(message.is(messages::HASH_ORDER) && std::mem::replace(&mut self.hash_told, true))
         {
             self.errors.push(place_of(words), message.with(&[&shown]));
         }
     }
+
+    /// An expression that is a path: of a value, or of a function with what is given to it.
+    pub(super) fn named(&mut self, path: &mut ExprPath) {
+        match &mut path.qself {
+            Some(of) => self.visit_qself_mut(of),
+            None => self.path(&words(&path.path)),
+        }
+        for segment in &mut path.path.segments {
+            self.visit_path_arguments_mut(&mut segment.arguments);
+        }
+    }
+
+    /// A type is written in the body, not behind a reference: so a value of it is made here.
+    pub(super) fn owned_type(&mut self, path: &Path) {
+        if self.in_step() || self.lifted > 0 {
+            return;
+        }
+        if let Some(name) = rules::unordered(path)
+            && !std::mem::replace(&mut self.hash_told, true)
+        {
+            self.errors
+                .push(Place::of(path), messages::HASH_ORDER.with(&[name]));
+        }
+    }
+}
+
+/// The words of a path, without what is given to them.
+pub(super) fn words(path: &Path) -> Vec<Ident> {
+    path.segments
+        .iter()
+        .map(|segment| segment.ident.clone())
+        .collect()
 }
 
 fn place_of(words: &[Ident]) -> Place {

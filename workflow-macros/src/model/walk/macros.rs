@@ -4,16 +4,15 @@ use proc_macro2::Span;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Lit, Macro};
 
-use super::{Kind, Walk, duration, name, print};
+use super::{Apart, Kind, Walk, duration, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, arguments, peel};
 
 impl Walk<'_> {
     pub(super) fn unawaited(&mut self, durable: Durable, mac: &mut Macro) {
-        if let Some(apart) = self.apart.last() {
-            let report = Report::new(Place::of(&mac.path), apart.message());
-            return print::unread(mac, &report);
+        if self.refused_here(mac) {
+            return;
         }
         if !durable.is_derived() {
             self.errors.push(
@@ -24,8 +23,30 @@ impl Walk<'_> {
         self.durable(durable, mac);
     }
 
+    /// Reports a macro of ours that stands where nothing durable can be done. Whether nothing is left to be done about it.
+    pub(super) fn refused_here(&mut self, mac: &mut Macro) -> bool {
+        let Some(apart) = self.apart.last() else {
+            return false;
+        };
+        let report = Report::new(Place::of(&mac.path), apart.text());
+        if matches!(apart, Apart::Macro(_)) {
+            // It goes on as if it stood outside, so that nothing follows from it.
+            self.errors.add(report);
+            return false;
+        }
+        print::unread(mac, &report);
+        true
+    }
+
     /// A macro of ours: its name and arguments, rewritten to the form that names its site.
     pub(super) fn durable(&mut self, durable: Durable, mac: &mut Macro) {
+        // If it stands in a foreign macro that was reported, and what stands in it need not be.
+        let around = std::mem::take(&mut self.apart);
+        self.rewrite(durable, mac);
+        self.apart = around;
+    }
+
+    fn rewrite(&mut self, durable: Durable, mac: &mut Macro) {
         let place = Place::of(&mac.path);
         let shape = durable.shape();
         let list = match arguments(mac.tokens.clone()) {

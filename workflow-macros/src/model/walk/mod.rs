@@ -15,18 +15,19 @@ use proc_macro2::{Ident, TokenStream};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Expr, Item, Macro, Stmt};
 
+use self::foreign::words;
 use super::scope::{Frame, Frames, Scopes};
 use super::{Kind, Site, duration, name, rules};
 use crate::diagnostics::{Errors, Place};
 use crate::expand::site as print;
-use crate::messages::{self, Message};
+use crate::messages::{self, Text};
 use crate::syntax::{Durable, Mark, attributes, strip, ungroup};
 
 /// What came of a walk, beside the body that was rewritten in place.
 pub(crate) struct Walked {
     pub(crate) sites: Vec<Site>,
-    /// Two of them share a path under different conditions.
-    pub(crate) shares_names: bool,
+    /// Where two of them share a path under different conditions.
+    pub(crate) shared_name: Option<Place>,
 }
 
 /// Walks a body. `states` are the parameters that the engine gives; `krate` is the path of the library.
@@ -47,6 +48,7 @@ pub(crate) fn walk(
         states: states.iter().map(ToString::to_string).collect(),
         in_site: 0,
         lifted: 0,
+        hash_told: false,
         cfg: Vec::new(),
         step_path: None,
     };
@@ -60,25 +62,29 @@ pub(crate) fn walk(
         body.stmts.insert(0, Stmt::Item(Item::Verbatim(uses)));
     }
     Walked {
+        shared_name: walk.scopes.unsettled(),
         sites: walk.scopes.sites,
-        shares_names: walk.scopes.shares_names,
     }
 }
 
 /// Where nothing durable can be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Apart {
     Closure,
     AsyncBlock,
     Step,
+    /// The input of a macro that is not ours, by its path.
+    Macro(String),
 }
 
 impl Apart {
-    fn message(self) -> Message {
+    /// Why not.
+    fn text(&self) -> Text {
         match self {
-            Self::Closure => messages::IN_CLOSURE,
-            Self::AsyncBlock => messages::IN_ASYNC_BLOCK,
-            Self::Step => messages::IN_STEP,
+            Self::Closure => messages::IN_CLOSURE.into(),
+            Self::AsyncBlock => messages::IN_ASYNC_BLOCK.into(),
+            Self::Step => messages::IN_STEP.into(),
+            Self::Macro(path) => messages::IN_FOREIGN_MACRO.with(&[path]),
         }
     }
 }
@@ -98,6 +104,8 @@ struct Walk<'a> {
     in_site: usize,
     /// How many `#[nondeterministic]` statements are around.
     lifted: usize,
+    /// This statement's `HashMap` was reported: once is enough for its type and its constructor.
+    hash_told: bool,
     cfg: Vec<Attribute>,
     /// How `#[step]` was written on something in this body.
     step_path: Option<syn::Path>,
@@ -185,12 +193,20 @@ impl VisitMut for Walk<'_> {
         self.foreign(mac);
     }
 
+    fn visit_type_path_mut(&mut self, ty: &mut syn::TypePath) {
+        self.owned_type(&ty.path);
+        visit_mut::visit_type_path_mut(self, ty);
+    }
+
+    // What is only borrowed was made elsewhere.
+    fn visit_type_reference_mut(&mut self, _: &mut syn::TypeReference) {}
+
+    fn visit_type_ptr_mut(&mut self, _: &mut syn::TypePtr) {}
+
+    fn visit_type_fn_ptr_mut(&mut self, _: &mut syn::TypeFnPtr) {}
+
     fn visit_path_mut(&mut self, path: &mut syn::Path) {
-        let words: Vec<Ident> = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.clone())
-            .collect();
+        let words = words(path);
         if path.leading_colon.is_some() || words.len() > 1 {
             self.path(&words);
         }
@@ -204,7 +220,7 @@ impl Walk<'_> {
             Expr::Await(_) => self.awaited(expr),
             Expr::Macro(called) => match Durable::named(&called.mac.path) {
                 Some(durable) => self.unawaited(durable, &mut called.mac),
-                None => self.foreign(&called.mac),
+                None => self.foreign(&mut called.mac),
             },
             Expr::Closure(_) => {
                 let states = self.states.clone();
@@ -220,15 +236,7 @@ impl Walk<'_> {
             Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => self.any_loop(expr),
             Expr::Block(block) if block.label.is_some() => self.labelled_block(expr),
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => self.jump(expr),
-            Expr::Path(path) if path.qself.is_none() => {
-                let words: Vec<Ident> = path
-                    .path
-                    .segments
-                    .iter()
-                    .map(|segment| segment.ident.clone())
-                    .collect();
-                self.path(&words);
-            }
+            Expr::Path(path) => self.named(path),
             _ => visit_mut::visit_expr_mut(self, expr),
         }
     }

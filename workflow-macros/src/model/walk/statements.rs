@@ -14,6 +14,7 @@ use crate::syntax::{Durable, Mark, Settings, Value, strip, take};
 impl Walk<'_> {
     /// A statement of any kind.
     pub(super) fn statement(&mut self, stmt: &mut Stmt) {
+        let around = std::mem::take(&mut self.hash_told);
         match stmt {
             Stmt::Local(local) => {
                 let attrs = local.attrs.clone();
@@ -48,6 +49,7 @@ impl Walk<'_> {
             // An item is not part of the body: what is awaited in it is none of the workflow's.
             Stmt::Item(_) => {}
         }
+        self.hash_told = around;
     }
 
     /// Runs `inside` with `#[nondeterministic]` lifted, if the statement has one.

@@ -31,7 +31,7 @@ impl Walk<'_> {
     ) {
         ungroup(expr);
         if let Some(apart) = self.apart.last() {
-            return self.errors.push(Place::of(attr), apart.message());
+            return self.errors.push(Place::of(attr), apart.text());
         }
         if let Expr::Await(awaited) = &*expr
             && let Expr::Macro(called) = peel(&awaited.base)
