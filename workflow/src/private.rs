@@ -11,8 +11,8 @@ pub use std::vec::Vec;
 
 pub use crate::context::sites::*;
 pub use crate::context::{
-    ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Outcome,
-    Recorded, StateType, StepOptions, Thrown, Via,
+    ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Lent, Outcome,
+    Parameter, Recorded, StateType, StepOptions, Thrown, Via,
 };
 pub use crate::replay::Backoff;
 pub use crate::workflow_outside as outside;
@@ -29,6 +29,11 @@ macro_rules! workflow_outside {
             "help: write it directly in the body of one: not in a closure, a nested function, a step, or another macro's input"
         ))
     };
+}
+
+/// Stands for a place that may not be assigned to where it is: that was reported, and the compiler goes on with this one.
+pub fn unchanged<'a, T: ?Sized>(_: &T) -> &'a mut T {
+    unreachable!("what was reported does not compile")
 }
 
 /// Refuses, at compile time, two sites of one path: they stood under conditions that were both met.

@@ -44,21 +44,25 @@ pub(crate) fn reference(site: &Site, krate: &TokenStream) -> TokenStream {
 // The path has the span of the expression's first token, `run` and the parentheses that of its last, so that what is
 // wrong with the expression's type is one error, at the user's expression.
 pub(crate) fn gate(expr: &mut Expr, cx: &Ident, site: &TokenStream, krate: &TokenStream) {
+    pass(expr, quote!(#krate::__private::Durable::), "run", cx, site);
+}
+
+// Input:  #[step(name = "other")] settle(&mut total).await
+// Output: ::workflow::__private::run_lent(settle(&mut total), __workflow_cx, SITE).await
+pub(crate) fn lent(expr: &mut Expr, cx: &Ident, site: &TokenStream, krate: &TokenStream) {
+    pass(expr, quote!(#krate::__private::), "run_lent", cx, site);
+}
+
+fn pass(expr: &mut Expr, path: TokenStream, function: &str, cx: &Ident, site: &TokenStream) {
     let Place { first, last } = Place::of(expr);
-    let (first, last) = (plain(first), plain(last));
-    let path = respan(quote!(#krate::__private::Durable::), first);
-    let run = Ident::new("run", last);
+    let path = respan(path, first);
+    let run = Ident::new(function, last);
     let mut arguments = Group::new(
         proc_macro2::Delimiter::Parenthesis,
         quote!(#expr, #cx, #site),
     );
     arguments.set_span(last);
     *expr = Expr::Verbatim(quote!(#path #run #arguments));
-}
-
-/// The user's own span, also where a macro's was handed in.
-fn plain(span: Span) -> Span {
-    span
 }
 
 /// What is left of a call that cannot be read: what is wrong with it, in its place.
@@ -71,6 +75,12 @@ pub(crate) fn unread(mac: &mut Macro, report: &Report) {
 /// What is wrong with an expression, in its place. As with [`unread`], nothing follows from it.
 pub(crate) fn refused(report: &Report) -> Expr {
     Expr::Verbatim(report.to_token_stream())
+}
+
+// Input:  total.sum
+// Output: *::workflow::__private::unchanged(&total.sum)
+pub(crate) fn unchanged(place: &mut Expr, krate: &TokenStream) {
+    *place = Expr::Verbatim(quote!(*#krate::__private::unchanged(&#place)));
 }
 
 fn at_site(cx: &Ident, site: &TokenStream) -> TokenStream {
@@ -139,7 +149,7 @@ pub(crate) fn in_place(
             // A fragment has no options, only a name.
             let go = Ident::new(
                 if options.is_bare() { "named" } else { "go" },
-                Span::mixed_site(),
+                first.resolved_at(Span::mixed_site()),
             );
             quote!(#wrap #inner #apply.#go(#cx, #site, #settings).await)
         }
@@ -149,14 +159,19 @@ pub(crate) fn in_place(
         }
         other => other.to_token_stream(),
     };
+    // What the compiler says about the expression as a whole, it says at its first token.
+    let at = Place::of(expr).first.resolved_at(Span::mixed_site());
+    let closure = quote_spanned!(at=> || #private::fut(async { #code }));
+    let [begun, found] = [&step, &via].map(|local| Ident::new(&local.to_string(), at));
+    let run = quote_spanned!(at=> #begun.run(#found));
     *expr = Expr::Verbatim(quote! {{
         #[allow(unused_imports)]
         use #private::lookup::*;
         #define
-        let #body = || #private::fut(async { #code });
+        let #body = #closure;
         let #step = #private::in_place(#cx, #site, #settings, &#body) #apply;
         let #via = (&&&&&#step.tag()).via();
-        #step.run(#via).await
+        #run.await
     }});
 }
 
@@ -208,7 +223,12 @@ fn arm(branch: &Branch, krate: &TokenStream) -> TokenStream {
     let at = place.first.resolved_at(Span::mixed_site());
     let private = respan(quote!(#krate::__private), at);
     let body = unbraced(body);
-    quote_spanned!(at=> #private::arm(|| #private::fut(async { #private::Ok::<_, #private::Thrown>(#body) })))
+    let code = local("branch");
+    // In a `let`, so that the compiler finds out by itself whether the closure changes something, and says where.
+    quote_spanned!(at=> #private::arm({
+        let #code = || #private::fut(async { #private::Ok::<_, #private::Thrown>(#body) });
+        #code
+    }))
 }
 
 /// A block in argument position has braces that the compiler finds unneeded; with the macro's span it does not look.
@@ -263,13 +283,20 @@ pub(crate) fn join_all(mac: &mut Macro, all: &All, krate: &TokenStream) {
     let key = key
         .as_ref()
         .map(|key| quote!(|#pat| #private::key(&(#key))));
-    let slot = local("slot");
+    let (slot, code) = (local("slot"), local("branch"));
     let statements = &body.stmts;
-    mac.tokens = quote_spanned!(at=> #head limit = #limit, items = #items, key = [#key], #slot => #private::item(|| #private::fut(async {
+    let future = quote_spanned!(at=> async {
         let (#inner, #pat) = #slot.open();
         let #inner = &#inner;
         #private::Ok::<_, #private::Thrown>({ #(#statements)* })
-    })));
+    });
+    let place = Place::of(body).first.resolved_at(at);
+    let closure = quote_spanned!(place=> || #private::fut(#future));
+    // In a `let` for the same reason as an `arm`.
+    mac.tokens = quote_spanned!(at=> #head limit = #limit, items = #items, key = [#key], #slot => #private::item({
+        let #code = #closure;
+        #code
+    }));
 }
 
 // ===== loops =====

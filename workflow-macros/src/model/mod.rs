@@ -17,7 +17,8 @@ use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::signature::{
-    Step, Workflow, check_fragment, check_step, check_workflow, returns_result, workflow_name,
+    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, returns_result,
+    workflow_name,
 };
 pub(crate) use self::walk::{Walked, walk};
 

@@ -3,6 +3,7 @@
 use proc_macro2::Span;
 use syn::Attribute;
 
+use super::walk::Own;
 use super::{Kind, Site};
 use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
@@ -123,18 +124,17 @@ fn tell_apart(first: &[Attribute], second: &[Attribute]) -> bool {
 }
 
 /// What a `break` or `return` has to get through.
-#[derive(Debug)]
 pub(super) enum Frame {
     /// A loop or a labelled block.
     Loop(Option<String>),
-    /// A branch: a future of its own.
-    Branch(&'static str),
+    /// A branch or a step: a future of its own. As it is called in messages, and what is bound in it.
+    Branch(&'static str, Own),
     /// A closure or an async block: `return` and `break` end there.
     Apart,
 }
 
 /// The frames around the place that is being looked at.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Frames(pub(super) Vec<Frame>);
 
 impl Frames {
@@ -143,7 +143,7 @@ impl Frames {
         for frame in self.0.iter().rev() {
             match frame {
                 Frame::Loop(_) => {}
-                Frame::Branch(what) => {
+                Frame::Branch(what, _) => {
                     return Some(Report::new(place, messages::RETURN_IN_BRANCH.with(&[what])));
                 }
                 Frame::Apart => return None,
@@ -163,7 +163,7 @@ impl Frames {
             match frame {
                 Frame::Loop(of) if label.is_none() || of.as_deref() == label => return None,
                 Frame::Loop(_) => {}
-                Frame::Branch(what) => {
+                Frame::Branch(what, _) => {
                     let text = messages::BREAK_IN_BRANCH.with(&[what, word]);
                     return Some(Report::new(place, text));
                 }

@@ -2,10 +2,12 @@
 
 mod awaits;
 mod branches;
+mod captures;
 mod foreign;
 mod jumps;
 mod loops;
 mod macros;
+mod nested;
 mod statements;
 mod steps;
 
@@ -15,6 +17,7 @@ use proc_macro2::{Ident, TokenStream};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Expr, Item, Macro, Stmt};
 
+pub(super) use self::captures::Own;
 use self::foreign::words;
 use super::scope::{Frame, Frames, Scopes};
 use super::{Kind, Site, duration, name, rules};
@@ -28,6 +31,8 @@ pub(crate) struct Walked {
     pub(crate) sites: Vec<Site>,
     /// Where two of them share a path under different conditions.
     pub(crate) shared_name: Option<Place>,
+    /// Something was reported, so what the compiler finds unused may be so because of that.
+    pub(crate) is_faulty: bool,
 }
 
 /// Walks a body. `states` are the parameters that the engine gives; `krate` is the path of the library.
@@ -63,6 +68,7 @@ pub(crate) fn walk(
     }
     Walked {
         shared_name: walk.scopes.unsettled(),
+        is_faulty: walk.errors.count() > 0,
         sites: walk.scopes.sites,
     }
 }
@@ -237,6 +243,10 @@ impl Walk<'_> {
             Expr::Block(block) if block.label.is_some() => self.labelled_block(expr),
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => self.jump(expr),
             Expr::Path(path) => self.named(path),
+            Expr::Assign(_) | Expr::Binary(_) => {
+                self.assignment(expr);
+                visit_mut::visit_expr_mut(self, expr);
+            }
             _ => visit_mut::visit_expr_mut(self, expr),
         }
     }

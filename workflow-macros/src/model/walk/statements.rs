@@ -6,7 +6,8 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
 
-use super::Walk;
+use super::captures::assigned;
+use super::{Walk, nested};
 use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, Mark, Settings, Value, strip, take};
@@ -28,12 +29,15 @@ impl Walk<'_> {
                     }
                     None => (strip(expr, Mark::Nondeterministic), None),
                 };
-                self.lifting(lifted, |walk| match (step, assigned(expr)) {
-                    (Some(attr), Some((left, right))) => {
+                self.lifting(lifted, |walk| {
+                    let Some(attr) = step else {
+                        return walk.visit_expr_mut(expr);
+                    };
+                    walk.assignment(expr);
+                    if let Some((left, right)) = assigned(expr) {
                         walk.visit_expr_mut(left);
                         walk.step_in_place(&attr, right, None);
                     }
-                    _ => walk.visit_expr_mut(expr),
                 });
             }
             Stmt::Macro(stmt) => {
@@ -46,8 +50,7 @@ impl Walk<'_> {
                     });
                 });
             }
-            // An item is not part of the body: what is awaited in it is none of the workflow's.
-            Stmt::Item(_) => {}
+            Stmt::Item(item) => nested::refuse(item),
         }
         self.hash_told = around;
     }
@@ -121,31 +124,5 @@ impl Walk<'_> {
             return self.foreign(mac);
         };
         self.unawaited(durable, mac);
-    }
-}
-
-/// The two sides of `a = b` or `a += b`.
-fn assigned(expr: &mut Expr) -> Option<(&mut Expr, &mut Expr)> {
-    use syn::BinOp::{
-        AddAssign, BitAndAssign, BitOrAssign, BitXorAssign, DivAssign, MulAssign, RemAssign,
-        ShlAssign, ShrAssign, SubAssign,
-    };
-    match expr {
-        Expr::Assign(assign) => Some((&mut assign.left, &mut assign.right)),
-        Expr::Binary(binary) => matches!(
-            binary.op,
-            AddAssign(_)
-                | SubAssign(_)
-                | MulAssign(_)
-                | DivAssign(_)
-                | RemAssign(_)
-                | BitXorAssign(_)
-                | BitAndAssign(_)
-                | BitOrAssign(_)
-                | ShlAssign(_)
-                | ShrAssign(_)
-        )
-        .then_some((&mut binary.left, &mut binary.right)),
-        _ => None,
     }
 }
