@@ -2,6 +2,8 @@
 //!
 //! `syntax` (what was written) -> `model` (what it means, and whether it may) -> `expand` (prints; cannot fail).
 
+#[cfg(test)]
+mod corpus;
 mod diagnostics;
 mod expand;
 mod messages;
@@ -37,7 +39,7 @@ pub fn workflow(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    guarded(args, item, "workflow", expand_workflow)
+    guarded(args, item, expand_workflow)
 }
 
 /// Makes an async function, a method, or an expression in a workflow a step: an effect whose outcome is recorded.
@@ -69,7 +71,7 @@ pub fn step(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    guarded(args, item, "step", expand_step)
+    guarded(args, item, expand_step)
 }
 
 /// Makes an async function durable code that workflows share: it runs in place, in a scope of its own name.
@@ -80,14 +82,13 @@ pub fn fragment(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    guarded(args, item, "fragment", expand_fragment)
+    guarded(args, item, expand_fragment)
 }
 
 /// A panic in here is a bug of ours: the item stays, so that only one error is seen, and it says so.
 fn guarded(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
-    name: &str,
     expand: fn(TokenStream, TokenStream) -> TokenStream,
 ) -> proc_macro::TokenStream {
     let (args, item) = (TokenStream::from(args), TokenStream::from(item));
@@ -99,7 +100,6 @@ fn guarded(
                 .or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_owned()))
                 .unwrap_or_default();
             let report = Report::new(Span::call_site(), messages::PANICKED.with(&[&said]));
-            let _ = name;
             quote!(#report #item).into()
         }
     }

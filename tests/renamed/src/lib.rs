@@ -41,6 +41,8 @@ pub async fn checkout(order: String, items: Vec<u64>) -> Result<u64, Failure> {
         total += reserve(&order, *item).await?;
     }
     settle(&mut total, 1).await?;
+    #[step(name = "settled_again")]
+    settle(&mut total, 2).await?;
     let seen = peek(1).await?;
     #[step(name = "again")]
     let again = peek(1).await?;

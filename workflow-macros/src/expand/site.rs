@@ -27,7 +27,7 @@ fn local(name: &str) -> Ident {
 /// `Site::new(..)`, as the list of sites and the site itself have it.
 pub(crate) fn new(site: &Site, krate: &TokenStream) -> TokenStream {
     let Site { name, path, .. } = site;
-    let kind = Ident::new(site.kind.variant(), Span::mixed_site());
+    let kind = Ident::new(&site.kind.variant(), Span::mixed_site());
     let line = Literal::u32_unsuffixed(u32::try_from(site.place.position().0).unwrap_or(0));
     quote!(#krate::Site::new(#name, #krate::Kind::#kind, #path, ::core::file!(), #line))
 }

@@ -9,6 +9,8 @@ mod options;
 mod rules;
 mod scope;
 mod signature;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use syn::Attribute;
@@ -22,7 +24,7 @@ pub(crate) use self::signature::{
 };
 pub(crate) use self::walk::{Walked, walk};
 
-/// What a site does, as `Kind` of the library calls it.
+/// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Call,
@@ -37,18 +39,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn variant(self) -> &'static str {
-        match self {
-            Self::Call => "Call",
-            Self::Step => "Step",
-            Self::Sleep => "Sleep",
-            Self::Now => "Now",
-            Self::Derived => "Derived",
-            Self::Join => "Join",
-            Self::Race => "Race",
-            Self::JoinAll => "JoinAll",
-            Self::Loop => "Loop",
-        }
+    /// Its name in the library.
+    pub(crate) fn variant(self) -> String {
+        format!("{self:?}")
     }
 }
 

@@ -23,7 +23,7 @@ impl Walk<'_> {
                 });
                 return;
             }
-            if durable.is_derived() {
+            if !durable.is_awaited() {
                 let place = Place::of(&mac.path).to(awaited.await_token.span.into());
                 self.errors
                     .push(place, messages::NOT_A_FUTURE.with(&[durable.word()]));

@@ -1,9 +1,10 @@
 //! `join!`, `race!` and `join_all!`: branches, each a scope and a future of its own.
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::Ident;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro};
 
+use super::macros::Named;
 use super::{Frame, Kind, Own, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
@@ -18,7 +19,7 @@ impl Walk<'_> {
         mac: &mut Macro,
         durable: Durable,
         kind: Kind,
-        (name, span): (String, Span),
+        Named { name, span }: Named,
         list: Vec<Expr>,
     ) {
         let (word, shape) = (durable.word(), durable.shape());
@@ -87,7 +88,7 @@ impl Walk<'_> {
     pub(super) fn join_all(
         &mut self,
         mac: &mut Macro,
-        (name, span): (String, Span),
+        Named { name, span }: Named,
         list: Vec<Expr>,
     ) {
         let shape = Durable::JoinAll.shape();

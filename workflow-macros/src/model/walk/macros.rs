@@ -9,12 +9,19 @@ use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, arguments, peel};
 
+/// A name, and where it is written.
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) span: Span,
+}
+
 impl Walk<'_> {
+    /// One that stands without `.await`.
     pub(super) fn unawaited(&mut self, durable: Durable, mac: &mut Macro) {
         if self.refused_here(mac) {
             return;
         }
-        if !durable.is_derived() {
+        if durable.is_awaited() {
             self.errors.push(
                 Place::of(&mac.path),
                 messages::NOT_AWAITED.with(&[durable.word()]),
@@ -47,60 +54,57 @@ impl Walk<'_> {
     }
 
     fn rewrite(&mut self, durable: Durable, mac: &mut Macro) {
-        let place = Place::of(&mac.path);
-        let shape = durable.shape();
-        let list = match arguments(mac.tokens.clone()) {
-            Ok(list) => list,
-            Err(wrong) => {
-                let text = messages::MACRO_INPUT.with(&[durable.word(), &wrong.to_string(), shape]);
-                let at = if mac.tokens.is_empty() {
-                    place
-                } else {
-                    wrong.span().into()
-                };
-                return print::unread(mac, &Report::new(at, text));
-            }
+        let (named, list) = match self.read(durable, mac) {
+            Ok(read) => read,
+            Err(report) => return print::unread(mac, &report),
         };
+        match durable {
+            Durable::Sleep => self.sleep(mac, named, list),
+            Durable::Now => self.bare(mac, durable, Kind::Now, named, &list),
+            Durable::Uuid | Durable::Random => self.bare(mac, durable, Kind::Derived, named, &list),
+            Durable::Join => self.branches(mac, durable, Kind::Join, named, list),
+            Durable::Race => self.branches(mac, durable, Kind::Race, named, list),
+            Durable::JoinAll => self.join_all(mac, named, list),
+        }
+    }
+
+    /// The name that its input begins with, and what follows.
+    fn read(&mut self, durable: Durable, mac: &Macro) -> Result<(Named, Vec<Expr>), Report> {
+        let (word, shape) = (durable.word(), durable.shape());
+        let place = Place::of(&mac.path);
+        let list = arguments(mac.tokens.clone()).map_err(|wrong| {
+            let at = if mac.tokens.is_empty() {
+                place
+            } else {
+                wrong.span().into()
+            };
+            Report::new(
+                at,
+                messages::MACRO_INPUT.with(&[word, &wrong.to_string(), shape]),
+            )
+        })?;
         let mut list = list.into_iter();
-        let word = list.next().and_then(|first| match peel(&first) {
+        let first = list.next().and_then(|first| match peel(&first) {
             Expr::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
             _ => None,
         });
-        let Some(word) = word else {
+        let Some(first) = first else {
             let at = if mac.tokens.is_empty() {
                 place
             } else {
                 Place::of(&mac.tokens)
             };
-            let text = messages::MACRO_NAME.with(&[durable.word(), shape]);
-            return print::unread(mac, &Report::new(at, text));
+            return Err(Report::new(at, messages::MACRO_NAME.with(&[word, shape])));
         };
-        let text = name::plain(&word.to_string());
-        if !name::is_name(&text) {
-            self.errors.push(
-                word.span(),
-                messages::NAME_SHAPE.with(&[&text, &name::like(&text)]),
-            );
+        let (name, span) = (name::plain(&first.to_string()), first.span());
+        if !name::is_name(&name) {
+            let text = messages::NAME_SHAPE.with(&[&name, &name::like(&name)]);
+            self.errors.push(span, text);
         }
-        let list: Vec<Expr> = list.collect();
-        match durable {
-            Durable::Sleep => self.sleep(mac, (text, word.span()), list),
-            Durable::Now => self.bare(mac, durable, Kind::Now, (text, word.span()), &list),
-            Durable::Uuid | Durable::Random => {
-                self.bare(mac, durable, Kind::Derived, (text, word.span()), &list);
-            }
-            Durable::Join => self.branches(mac, durable, Kind::Join, (text, word.span()), list),
-            Durable::Race => self.branches(mac, durable, Kind::Race, (text, word.span()), list),
-            Durable::JoinAll => self.join_all(mac, (text, word.span()), list),
-        }
+        Ok((Named { name, span }, list.collect()))
     }
 
-    pub(super) fn sleep(
-        &mut self,
-        mac: &mut Macro,
-        (name, span): (String, Span),
-        mut list: Vec<Expr>,
-    ) {
+    fn sleep(&mut self, mac: &mut Macro, Named { name, span }: Named, mut list: Vec<Expr>) {
         let shape = Durable::Sleep.shape();
         let argument = match (list.len(), list.pop()) {
             (1, Some(argument)) => argument,
@@ -140,12 +144,12 @@ impl Walk<'_> {
         self.in_site -= 1;
     }
 
-    pub(super) fn bare(
+    fn bare(
         &mut self,
         mac: &mut Macro,
         durable: Durable,
         kind: Kind,
-        (name, span): (String, Span),
+        Named { name, span }: Named,
         extra: &[Expr],
     ) {
         if let Some(extra) = extra.first() {
