@@ -100,7 +100,7 @@ async fn mixed(#[state] calls: Counter) -> Result<(u32, String), Failure> {
                 sum
             },
             in_place = #[step(name = "made")]
-            async_sum(&calls, 3).await?
+            get(&calls, 3).await?
         )
         .await?,
         raced = race!(
@@ -121,8 +121,9 @@ async fn mixed(#[state] calls: Counter) -> Result<(u32, String), Failure> {
     Ok((a + b + c + d.value, d.branch.to_string()))
 }
 
-async fn async_sum(calls: &Counter, n: u32) -> Result<u32, std::io::Error> {
+async fn get(calls: &Counter, n: u32) -> Result<u32, std::io::Error> {
     calls.hit();
+    pass(1).await;
     Ok(n)
 }
 

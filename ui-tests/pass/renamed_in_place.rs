@@ -43,7 +43,9 @@ async fn add_twice(total: &mut u64) -> Result<(), Failure> {
     #[step(name = "first")]
     add(&mut *total, 1).await?;
     #[step(name = "second")]
-    add(&mut *total, 2).await?;
+    add(total, 2).await?;
+    #[step(name = "third")]
+    add(total, 3).await?;
     Ok(())
 }
 

@@ -121,13 +121,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let mut block = block.clone();
-    let states: Vec<_> = model
-        .parameters
-        .iter()
-        .filter(|parameter| parameter.is_state)
-        .map(|parameter| parameter.name.clone())
-        .collect();
-    let walked = model::walk(&mut block, &states, &krate, &mut errors);
+    let walked = model::walk(&mut block, model.given(), &krate, &mut errors);
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
     with(errors, expanded)
 }
@@ -162,7 +156,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let mut block = block.clone();
-    let walked = model::walk(&mut block, &[], &krate, &mut errors);
+    let walked = model::walk(&mut block, model::lent(&function.sig), &krate, &mut errors);
     let expanded = expand::fragment(&function, &block, &walked, &krate);
     with(errors, expanded)
 }

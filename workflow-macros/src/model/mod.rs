@@ -19,10 +19,10 @@ use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::signature::{
-    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, returns_result,
+    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, returns_result,
     workflow_name,
 };
-pub(crate) use self::walk::{Walked, walk};
+pub(crate) use self::walk::{Given, Walked, walk};
 
 /// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

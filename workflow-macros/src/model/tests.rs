@@ -16,13 +16,7 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
     let Body::Block(mut block) = function.body else {
         panic!("the body can be parsed");
     };
-    let states: Vec<_> = model
-        .parameters
-        .iter()
-        .filter(|parameter| parameter.is_state)
-        .map(|parameter| parameter.name.clone())
-        .collect();
-    let walked = walk(&mut block, &states, &quote!(workflow), &mut errors);
+    let walked = walk(&mut block, model.given(), &quote!(workflow), &mut errors);
     let sites = walked.sites.iter();
     let sites = sites.map(|site| format!("{} {:?}", site.path, site.kind));
     let said = errors.finish();
@@ -103,13 +97,13 @@ fn a_name_is_what_is_called_whatever_stands_around_it() {
 
 #[test]
 fn blocks_and_arms_open_no_scope_and_iterations_and_branches_do() {
-    let body = r#"
+    let body = "
         { one().await?; }
         if true { two().await?; } else { three().await?; }
         match n { 0 => four().await?, _ => five().await? }
         'outer: loop { one().await?; 'inner: while six().await? { one().await?; } break; }
         join!(both, a = one().await?, b = { one().await? }).await?;
-    "#;
+    ";
     assert_eq!(
         sites(body),
         [
@@ -148,9 +142,9 @@ fn a_name_is_used_once_in_a_scope_and_exclusive_arms_are_one_scope() {
         "if true { reserve(1).await?; } else { reserve(2).await?; }",
         "match n { 0 => a::reserve(1).await?, _ => b.reserve(2).await? }",
         r#"reserve(1).await?; sleep!(reserve, "1s").await;"#,
-        r#"'reserve: loop { break; one().await?; } reserve(1).await?;"#,
-        r#"#[cfg(a)] reserve(1).await?; reserve(2).await?;"#,
-        r#"#[cfg(a)] reserve(1).await?; #[cfg(b)] reserve(2).await?; #[cfg(b)] reserve(3).await?;"#,
+        "'reserve: loop { break; one().await?; } reserve(1).await?;",
+        "#[cfg(a)] reserve(1).await?; reserve(2).await?;",
+        "#[cfg(a)] reserve(1).await?; #[cfg(b)] reserve(2).await?; #[cfg(b)] reserve(3).await?;",
     ] {
         let said = wrong(body);
         assert_eq!(said.len(), 1, "{body}: {said:?}");

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprPath, Macro, Path};
 
-use super::{Apart, Walk, name, rules};
+use super::{Apart, Given, Walk, name, rules};
 use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, Seen, arguments, seen};
@@ -80,7 +80,7 @@ impl Walk<'_> {
         }
         if let [word] = words
             && self.in_site == 0
-            && self.states.contains(&word.to_string())
+            && self.given.get(&word.to_string()) == Some(&Given::State)
         {
             return self.errors.push(
                 word.span(),

@@ -11,7 +11,7 @@ mod nested;
 mod statements;
 mod steps;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use proc_macro2::{Ident, TokenStream};
 use syn::visit_mut::{self, VisitMut};
@@ -35,10 +35,19 @@ pub(crate) struct Walked {
     pub(crate) is_faulty: bool,
 }
 
-/// Walks a body. `states` are the parameters that the engine gives; `krate` is the path of the library.
+/// What is particular about a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The engine gives it: it may be used only where something durable is done.
+    State,
+    /// It is a `&mut`: whoever it is passed on to changes what is outside.
+    Lent,
+}
+
+/// Walks a body. `given` are the parameters about which something is particular; `krate` is the path of the library.
 pub(crate) fn walk(
     body: &mut Block,
-    states: &[Ident],
+    given: Vec<(Ident, Given)>,
     krate: &TokenStream,
     errors: &mut Errors,
 ) -> Walked {
@@ -50,7 +59,10 @@ pub(crate) fn walk(
         apart: Vec::new(),
         cx: vec![print::cx(0)],
         made: 0,
-        states: states.iter().map(ToString::to_string).collect(),
+        given: given
+            .into_iter()
+            .map(|(name, given)| (name.to_string(), given))
+            .collect(),
         in_site: 0,
         lifted: 0,
         hash_told: false,
@@ -105,7 +117,8 @@ struct Walk<'a> {
     cx: Vec<Ident>,
     /// How many contexts were made.
     made: usize,
-    states: HashSet<String>,
+    /// The parameters that are not shadowed here.
+    given: HashMap<String, Given>,
     /// How many sites' own expressions are around.
     in_site: usize,
     /// How many `#[nondeterministic]` statements are around.
@@ -173,17 +186,17 @@ impl VisitMut for Walk<'_> {
     fn visit_item_mut(&mut self, _: &mut Item) {}
 
     fn visit_block_mut(&mut self, block: &mut Block) {
-        let states = self.states.clone();
+        let given = self.given.clone();
         visit_mut::visit_block_mut(self, block);
-        self.states = states;
+        self.given = given;
     }
 
     fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
         let attrs = arm.attrs.clone();
-        let states = self.states.clone();
+        let given = self.given.clone();
         self.shadow(&arm.pat);
         self.under(&attrs, |walk| visit_mut::visit_arm_mut(walk, arm));
-        self.states = states;
+        self.given = given;
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
@@ -229,12 +242,12 @@ impl Walk<'_> {
                 None => self.foreign(&mut called.mac),
             },
             Expr::Closure(_) => {
-                let states = self.states.clone();
+                let given = self.given.clone();
                 if let Expr::Closure(closure) = &*expr {
                     closure.inputs.iter().for_each(|pat| self.shadow(pat));
                 }
                 self.apart(Apart::Closure, |walk| visit_mut::visit_expr_mut(walk, expr));
-                self.states = states;
+                self.given = given;
             }
             Expr::Async(_) => self.apart(Apart::AsyncBlock, |walk| {
                 visit_mut::visit_expr_mut(walk, expr);

@@ -1,13 +1,13 @@
 //! Statements, and the attributes that may stand on them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use syn::visit::{self, Visit};
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
 
 use super::captures::assigned;
-use super::{Walk, nested};
+use super::{Given, Walk, nested};
 use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, Mark, Settings, Value, strip, take};
@@ -103,16 +103,16 @@ impl Walk<'_> {
         self.shadow(&local.pat);
     }
 
-    /// What this pattern binds is no longer a state, until the block ends.
+    /// What this pattern binds is no longer a parameter, until the block ends.
     pub(super) fn shadow(&mut self, pat: &syn::Pat) {
-        struct Bound<'a>(&'a mut HashSet<String>);
+        struct Bound<'a>(&'a mut HashMap<String, Given>);
         impl<'ast> Visit<'ast> for Bound<'_> {
             fn visit_pat_ident(&mut self, bound: &'ast syn::PatIdent) {
                 self.0.remove(&bound.ident.to_string());
                 visit::visit_pat_ident(self, bound);
             }
         }
-        Bound(&mut self.states).visit_pat(pat);
+        Bound(&mut self.given).visit_pat(pat);
     }
 
     /// A macro as a statement of its own, so without `.await`.

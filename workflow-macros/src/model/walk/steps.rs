@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Block, Expr, ExprAwait, Pat, Stmt};
 
-use super::{Apart, Frame, Kind, Own, Walk, name, print};
+use super::{Apart, Frame, Given, Kind, Own, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::model::options::{At, Options};
@@ -56,7 +56,7 @@ impl Walk<'_> {
         };
         if options.is_bare()
             && let Expr::Await(awaited) = expr
-            && lends(&awaited.base)
+            && self.lends(&awaited.base)
         {
             return self.lent((name, at), awaited);
         }
@@ -81,6 +81,23 @@ impl Walk<'_> {
         let site = self.site(name, Kind::Step, at);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
+    }
+
+    /// Whether a call is given a `&mut`, as far as can be seen.
+    fn lends(&self, call: &Expr) -> bool {
+        let arguments = match peel(call) {
+            Expr::Call(call) => &call.args,
+            Expr::MethodCall(call) => &call.args,
+            _ => return false,
+        };
+        arguments.iter().any(|argument| match peel(argument) {
+            Expr::Reference(reference) => reference.mutability.is_some(),
+            Expr::Path(path) => path
+                .path
+                .get_ident()
+                .is_some_and(|word| self.given.get(&word.to_string()) == Some(&Given::Lent)),
+            _ => false,
+        })
     }
 
     /// A call that is lent something to change is a fragment's, or a mistake: a step may be called again, a fragment is not.
@@ -108,18 +125,6 @@ impl Walk<'_> {
             }
         }
     }
-}
-
-/// Whether a call is given a `&mut`.
-fn lends(call: &Expr) -> bool {
-    let arguments = match peel(call) {
-        Expr::Call(call) => &call.args,
-        Expr::MethodCall(call) => &call.args,
-        _ => return false,
-    };
-    arguments.iter().any(|argument| {
-        matches!(peel(argument), Expr::Reference(reference) if reference.mutability.is_some())
-    })
 }
 
 /// Whether a `?` stands in it that leaves it.
