@@ -68,36 +68,7 @@ impl Scopes {
     ) -> usize {
         let path = self.path(&name);
         let index = self.sites.len();
-        let named = self.open.last().into_iter().flat_map(|scope| &scope.named);
-        let same: Vec<&Site> = named
-            .map(|&at| &self.sites[at])
-            .filter(|site| site.name == name)
-            .collect();
-        if !same.is_empty() {
-            if let Some(first) = same.iter().find(|site| !tell_apart(&site.cfg, cfg)) {
-                self.twice = true;
-                let at = first
-                    .place
-                    .described()
-                    .map(|at| format!("; first at {at}"))
-                    .unwrap_or_default();
-                let help = match (first.kind, kind) {
-                    (Kind::Loop, Kind::Loop) => "give each loop its own label".to_owned(),
-                    (_, Kind::Call | Kind::Step) | (Kind::Call | Kind::Step, _) => {
-                        format!(
-                            "give one of them a name of its own: `#[step(name = \"{name}_again\")]` on the statement"
-                        )
-                    }
-                    _ => format!("begin one of them with another word, such as `{name}_again`"),
-                };
-                errors.push(
-                    first.place.to(place),
-                    messages::NAME_TWICE.with(&[&name, &at, &help]),
-                );
-            } else {
-                self.shared = Some(place);
-            }
-        }
+        self.check_unused(&name, kind, place, cfg, errors);
         self.sites.push(Site {
             name,
             kind,
@@ -109,6 +80,44 @@ impl Scopes {
             scope.named.push(index);
         }
         index
+    }
+
+    /// In one scope every name is used once.
+    fn check_unused(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        place: Place,
+        cfg: &[Attribute],
+        errors: &mut Errors,
+    ) {
+        let named = self.open.last().into_iter().flat_map(|scope| &scope.named);
+        let same: Vec<&Site> = named
+            .map(|&at| &self.sites[at])
+            .filter(|site| site.name == name)
+            .collect();
+        let Some(first) = same.iter().find(|site| !tell_apart(&site.cfg, cfg)) else {
+            if !same.is_empty() {
+                self.shared = Some(place);
+            }
+            return;
+        };
+        let at = first.place.described();
+        let at = at.map(|at| format!("; first at {at}")).unwrap_or_default();
+        let text = messages::NAME_TWICE.with(&[name, &at, &way_out(name, first.kind, kind)]);
+        errors.push(first.place.to(place), text);
+        self.twice = true;
+    }
+}
+
+/// How to give one of two sites another name.
+fn way_out(name: &str, first: Kind, second: Kind) -> String {
+    match (first, second) {
+        (Kind::Loop, Kind::Loop) => "give each loop its own label".to_owned(),
+        (_, Kind::Call | Kind::Step) | (Kind::Call | Kind::Step, _) => format!(
+            "give one of them a name of its own: `#[step(name = \"{name}_again\")]` on the statement"
+        ),
+        _ => format!("begin one of them with another word, such as `{name}_again`"),
     }
 }
 

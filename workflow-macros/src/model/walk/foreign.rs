@@ -1,14 +1,14 @@
 //! Macros that are not ours, and paths that may not be named.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
-use syn::visit_mut::VisitMut;
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprPath, Macro, Path};
 
 use super::{Apart, Given, Walk, name, rules};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::syntax::{Durable, Seen, arguments, seen};
+use crate::syntax::{Durable, Seen, seen};
 
 impl Walk<'_> {
     /// A macro that is not ours. What it does with its input is not known, so nothing durable may stand there.
@@ -28,27 +28,30 @@ impl Walk<'_> {
                 messages::FOREIGN_CONCURRENCY.with(&[&shown]),
             );
         }
-        match arguments(mac.tokens.clone()) {
-            Ok(list) => self.foreign_expressions(mac, shown, list),
-            Err(_) => self.foreign_tokens(&mac.tokens, &shown),
+        match bracketed(&mac.tokens) {
+            Some(mut list) => {
+                let before = self.errors.count();
+                self.apart(Apart::Macro(shown), |walk| walk.foreign_list(&mut list));
+                // Otherwise the tokens stay the user's, whatever the macro looks at in them.
+                if self.errors.count() > before {
+                    mac.tokens = unbracketed(&list);
+                }
+            }
+            None => self.foreign_tokens(&mac.tokens, &shown),
         }
     }
 
     /// Its input is a list of expressions, as most are: the rules hold in them.
-    fn foreign_expressions(&mut self, mac: &mut Macro, shown: String, mut list: Vec<Expr>) {
-        let before = self.errors.count();
-        self.apart(Apart::Macro(shown), |walk| {
-            for expr in &mut list {
-                match expr {
-                    // `println!("{n}", n = 1)`: `n` is no place.
-                    Expr::Assign(named) => walk.visit_expr_mut(&mut named.right),
-                    expr => walk.visit_expr_mut(expr),
-                }
+    fn foreign_list(&mut self, list: &mut Expr) {
+        let Expr::Array(list) = list else {
+            return visit_mut::visit_expr_mut(self, list);
+        };
+        for expr in &mut list.elems {
+            match expr {
+                // `println!("{n}", n = 1)`: `n` is no place.
+                Expr::Assign(named) => self.visit_expr_mut(&mut named.right),
+                expr => self.visit_expr_mut(expr),
             }
-        });
-        // Otherwise the tokens stay the user's, whatever the macro looks at in them.
-        if self.errors.count() > before {
-            mac.tokens = quote!(#(#list),*);
         }
     }
 
@@ -117,6 +120,19 @@ impl Walk<'_> {
             self.errors
                 .push(Place::of(path), messages::HASH_ORDER.with(&[name]));
         }
+    }
+}
+
+/// A macro's input, `a, b` or `a; n`, as the `[a, b]` or `[a; n]` that it would be in brackets.
+fn bracketed(tokens: &TokenStream) -> Option<Expr> {
+    let list = syn::parse2(quote!([#tokens])).ok()?;
+    matches!(list, Expr::Array(_) | Expr::Repeat(_)).then_some(list)
+}
+
+fn unbracketed(list: &Expr) -> TokenStream {
+    match list.to_token_stream().into_iter().next() {
+        Some(TokenTree::Group(inside)) => inside.stream(),
+        _ => TokenStream::new(),
     }
 }
 
