@@ -108,7 +108,13 @@ pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
                 TokenTree::Group(inner)
             }
             mut tree => {
-                tree.set_span(span);
+                // What `$crate` means is known by its own span only.
+                let is_dollar_crate = matches!(&tree, TokenTree::Ident(word) if word == "$crate");
+                tree.set_span(if is_dollar_crate {
+                    tree.span().located_at(span)
+                } else {
+                    span
+                });
                 tree
             }
         })

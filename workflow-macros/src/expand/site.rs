@@ -4,7 +4,7 @@ use proc_macro2::{Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprForLoop, ExprWhile, Lifetime, Macro};
 
-use super::{respan, within};
+use super::respan;
 use crate::diagnostics::{Place, Report};
 use crate::model::{Options, Site};
 
@@ -369,7 +369,7 @@ pub(crate) fn any_loop(expr: &mut Expr, entered: &Entered, krate: &TokenStream) 
         }
         _ => return,
     };
-    let enter = within(quote!(__private::enter_loop(#outer, #site).await), krate);
+    let enter = quote!(#krate::__private::enter_loop(#outer, #site).await);
     *expr = Expr::Verbatim(quote!(#(#attrs)* {
         let mut #state = #enter;
         #looped

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Attribute, Block, ReturnType, Signature};
 
-use super::{called, respan, site};
+use super::{respan, site};
 use crate::diagnostics::Place;
 use crate::model::{Parameter, Walked, Workflow, returns_result};
 use crate::syntax::Function;
@@ -181,8 +181,11 @@ fn run(
 /// is one error, at the type.
 fn described(parameter: &Parameter, private: &TokenStream) -> TokenStream {
     let (text, ty) = (text(&parameter.name), &parameter.ty);
-    let new = called(quote!(#private::Parameter::<#ty>::), "new", &Place::of(ty));
-    quote!(#new(#text))
+    let place = Place::of(ty);
+    let [first, last] = [place.first, place.last].map(|span| span.resolved_at(Span::mixed_site()));
+    let path = respan(quote!(#private::Parameter), first);
+    let new = Ident::new("new", last);
+    quote!(#path::<#ty>::#new(#text))
 }
 
 /// What is returned, and whether it is a `Result` by name.
