@@ -49,7 +49,8 @@ pub fn workflow(
 /// `Serialize + DeserializeOwned`, `E` is any error. The workflow gets `Result<T, Failure>`.
 ///
 /// On a statement, a `let` or an expression in a workflow: that expression becomes a step. It may borrow locals, and cannot
-/// change them. A trailing `?` belongs to the workflow. On a call of a step it renames and reconfigures that step.
+/// change them. A trailing `?` belongs to the workflow. On a call of a step it renames and reconfigures that step; on that of
+/// a fragment it takes a name, and nothing else.
 ///
 /// Options, in both places; those at the site go before those of the definition:
 ///

@@ -2,6 +2,9 @@
 //!
 //! A body is walked once. What is wrong is collected; what stands is rewritten in place either way, so that a body with
 //! one mistake in it gives one error and no followers.
+//!
+//! A new kind of site is a variant of [`Kind`] here and in the library, a row in the table of `syntax::Durable` if it is a
+//! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
 mod duration;
 mod name;
