@@ -36,7 +36,7 @@ mod thrown;
 mod wait;
 mod workflow;
 
-pub use args::{ArgError, Args, Input, InputError, StateType, States};
+pub use args::{ArgError, Args, Input, InputError, Parameter, StateType, States};
 pub use attempt::Attempt;
 pub use body::Body;
 pub use branches::Arm;
@@ -45,7 +45,7 @@ pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_curren
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
-pub use fragment::{Fragment, FragmentRun};
+pub use fragment::{Fragment, FragmentRun, Lent};
 pub use gate::Version;
 pub use host::{Host, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
@@ -55,8 +55,8 @@ pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
 pub use run::{Cx, Park, Run};
 pub use step::{
-    Alone, Awaited, Critical, InPlace, NoResult, Renamed, RenamedFragment, RenamedRun, RenamedStep,
-    Step, StepOptions, StepRun, Tag, Via, critical,
+    Alone, Awaited, Critical, InPlace, NoResult, Optioned, Renamed, RenamedFragment, RenamedRun,
+    RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
 pub use wait::{Now, Sleep};
@@ -70,7 +70,7 @@ pub(crate) mod sites {
     pub use super::branches::{arm, item};
     pub use super::derived::{random, uuid};
     pub use super::durable::fut;
-    pub use super::fragment::fragment;
+    pub use super::fragment::{fragment, run_lent};
     pub use super::gate::{removed, version};
     pub use super::join::enter_join;
     pub use super::join_all::{enter_all, key};
