@@ -122,7 +122,13 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let mut block = block.clone();
-    let walked = model::walk(&mut block, model.given(), &krate, &mut errors);
+    let walked = model::walk(
+        &mut block,
+        model::names(&function.sig),
+        model.given(),
+        &krate,
+        &mut errors,
+    );
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
     with(errors, expanded)
 }
@@ -157,7 +163,13 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let mut block = block.clone();
-    let walked = model::walk(&mut block, model::lent(&function.sig), &krate, &mut errors);
+    let walked = model::walk(
+        &mut block,
+        model::names(&function.sig),
+        model::lent(&function.sig),
+        &krate,
+        &mut errors,
+    );
     let expanded = expand::fragment(&function, &block, &walked, &krate);
     with(errors, expanded)
 }

@@ -127,6 +127,15 @@ messages! {
     // ---- macros --------------------------------------------------------------------------------------------------
     MACRO_INPUT: "`{0}!` cannot read this: {1}", "write `{0}!({2})`";
     MACRO_SHAPE: "this is not an argument of `{0}!`", "write `{0}!({1})`";
+    NO_CHANNEL: "there is no channel to receive from", "name at least one: `recv!(paid, [CASH, CARD])`";
+    OK_IN_ATTEMPT: "an `attempt!` gives its block's value, and puts `Ok` around it itself", "end the block with the value alone; to fail, use `?`";
+    RETURN_IN_ATTEMPT: "`return` cannot leave an `attempt!`: it is a future of its own", "end the block with a value, and return after it";
+    BREAK_IN_ATTEMPT: "`{0}` cannot leave an `attempt!`: it is a future of its own", "give a value that says so, and `{0}` after the block";
+    VERSION_FROM_1: "versions are counted from 1, which is the code before the gate", "write 2 for the first change";
+    REMOVED_KIND: "`{0}` is no kind of site", "it was one of {1}";
+    CARRY_NOT_ON_LOOP: "`#[carry]` stands on a labelled loop that does something durable", "put it on one, or remove it";
+    CARRY_LIST: "`#[carry]` lists the locals that the loop's next iteration starts from", "write `#[carry(cursor, total)]`, with `every = 20` and `keep = 20` if need be";
+    CARRY_AND_KEY: "a carried loop counts its iterations, so it has no keys", "remove `#[key]` or `#[carry]`";
     NO_BRANCHES: "`{0}!` has no branches", "write `{0}!({1})`";
     TOO_MANY_BRANCHES: "`join!` has at most 12 branches", "nest two of them, or use `join_all!`";
     NOT_AWAITED: "`{0}!` is not awaited, so it would do nothing", "write `{0}!(..).await`";

@@ -22,8 +22,8 @@ use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::signature::{
-    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, returns_result,
-    workflow_name,
+    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
+    returns_result, workflow_name,
 };
 pub(crate) use self::walk::{Given, Walked, walk};
 
@@ -39,6 +39,11 @@ pub(crate) enum Kind {
     Race,
     JoinAll,
     Loop,
+    Recv,
+    Send,
+    Attempt,
+    Version,
+    Removed,
 }
 
 impl Kind {

@@ -42,6 +42,14 @@ pub(crate) fn callee(expr: &Expr) -> Option<(String, Span)> {
             }
             _ => None,
         },
+        // What a call of a workflow is told of how to run says nothing of what is called.
+        Expr::MethodCall(call)
+            if matches!(peel(&call.receiver), Expr::Call(_) | Expr::MethodCall(_))
+                && (call.method == "detach" && call.args.is_empty()
+                    || call.method == "id" && call.args.len() == 1) =>
+        {
+            callee(&call.receiver)
+        }
         Expr::MethodCall(call) => Some((plain(&call.method.to_string()), call.method.span())),
         Expr::Await(awaited) => callee(&awaited.base),
         Expr::Try(tried) => callee(&tried.expr),

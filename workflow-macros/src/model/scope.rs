@@ -1,6 +1,6 @@
 //! Scopes: in each, every name is used once.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use syn::Attribute;
 
 use super::walk::Own;
@@ -23,6 +23,8 @@ struct Scope {
     prefix: String,
     /// Indexes into the sites.
     named: Vec<usize>,
+    /// What it says is removed: statements for its beginning.
+    removed: Vec<TokenStream>,
 }
 
 impl Scopes {
@@ -38,12 +40,23 @@ impl Scopes {
     pub(super) fn enter(&mut self, prefix: String) {
         self.open.push(Scope {
             prefix,
-            named: Vec::new(),
+            ..Scope::default()
         });
     }
 
-    pub(super) fn leave(&mut self) {
-        self.open.pop();
+    /// Leaves the innermost scope; gives the statements for its beginning.
+    pub(super) fn leave(&mut self) -> Vec<TokenStream> {
+        self.open
+            .pop()
+            .map(|scope| scope.removed)
+            .unwrap_or_default()
+    }
+
+    /// Says something at the beginning of the innermost scope.
+    pub(super) fn declare(&mut self, statement: TokenStream) {
+        if let Some(scope) = self.open.last_mut() {
+            scope.removed.push(statement);
+        }
     }
 
     /// Where two sites share a name, if only the compiler can tell whether both are there.
@@ -138,6 +151,8 @@ pub(super) enum Frame {
     Loop(Option<String>),
     /// A branch or a step: a future of its own. As it is called in messages, and what is bound in it.
     Branch(&'static str, Own),
+    /// An `attempt!`: a future of its own too, but one that may change what is outside.
+    Attempt,
     /// A closure or an async block: `return` and `break` end there.
     Apart,
 }
@@ -155,6 +170,7 @@ impl Frames {
                 Frame::Branch(what, _) => {
                     return Some(Report::new(place, messages::RETURN_IN_BRANCH.with(&[what])));
                 }
+                Frame::Attempt => return Some(Report::new(place, messages::RETURN_IN_ATTEMPT)),
                 Frame::Apart => return None,
             }
         }
@@ -175,6 +191,9 @@ impl Frames {
                 Frame::Branch(what, _) => {
                     let text = messages::BREAK_IN_BRANCH.with(&[what, word]);
                     return Some(Report::new(place, text));
+                }
+                Frame::Attempt => {
+                    return Some(Report::new(place, messages::BREAK_IN_ATTEMPT.with(&[word])));
                 }
                 Frame::Apart => return None,
             }

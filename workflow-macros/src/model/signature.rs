@@ -35,6 +35,18 @@ impl Workflow {
     }
 }
 
+/// The parameters that are plain names.
+pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
+    let named = sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(named) => Some(named.ident.clone()),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
+    named.collect()
+}
+
 /// The parameters of a fragment that are a `&mut`.
 pub(crate) fn lent(sig: &Signature) -> Vec<(Ident, Given)> {
     let lent = sig.inputs.iter().filter_map(|input| match input {

@@ -16,7 +16,13 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
     let Body::Block(mut block) = function.body else {
         panic!("the body can be parsed");
     };
-    let walked = walk(&mut block, model.given(), &quote!(workflow), &mut errors);
+    let walked = walk(
+        &mut block,
+        super::names(&function.sig),
+        model.given(),
+        &quote!(workflow),
+        &mut errors,
+    );
     let sites = walked.sites.iter();
     let sites = sites.map(|site| format!("{} {:?}", site.path, site.kind));
     let said = errors.finish();

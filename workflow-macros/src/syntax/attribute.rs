@@ -11,6 +11,8 @@ pub(crate) enum Mark {
     Nondeterministic,
     /// `#[key(expr)]`
     Key,
+    /// `#[carry(local, ..)]`
+    Carry,
     /// `#[state]`
     State,
 }
@@ -25,6 +27,7 @@ impl Mark {
                 .is_some_and(|last| last.ident == "step"),
             Self::Nondeterministic => path.is_ident("nondeterministic"),
             Self::Key => path.is_ident("key"),
+            Self::Carry => path.is_ident("carry"),
             Self::State => path.is_ident("state"),
         }
     }

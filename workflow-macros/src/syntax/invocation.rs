@@ -49,6 +49,11 @@ durables! {
     Random { word: "random", shape: "dice", awaited: false }
     Join { word: "join", shape: "both, a = first(x).await?, b = second(y).await?", awaited: true }
     Race { word: "race", shape: "settle, paid = pay(x).await?, expired = wait(y).await?", awaited: true }
+    Recv { word: "recv", shape: "paid, PAYMENT", awaited: true }
+    Send { word: "send", shape: "tell, order_id, PAYMENT, value", awaited: true }
+    Attempt { word: "attempt", shape: "book, { reserve(x).await? }", awaited: true }
+    Version { word: "version", shape: "new_prices, 2", awaited: true }
+    Removed { word: "removed", shape: "old_step, kind = \"step\"", awaited: false }
     JoinAll { word: "join_all", shape: "ship_all, limit = 8, for item in items { ship(item).await? }", awaited: true }
 }
 

@@ -322,3 +322,8 @@ impl Hold<'_> {
     /// It is held up to here.
     pub fn held(self) {}
 }
+
+/// What a carried `for` goes over, told before the loop is entered.
+pub fn iterate<I: IntoIterator>(items: I) -> I::IntoIter {
+    items.into_iter()
+}

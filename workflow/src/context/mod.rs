@@ -74,7 +74,7 @@ pub(crate) mod sites {
     pub use super::gate::{removed, version};
     pub use super::join::enter_join;
     pub use super::join_all::{enter_all, key};
-    pub use super::looping::{enter_carry, enter_loop, hold};
+    pub use super::looping::{enter_carry, enter_loop, hold, iterate};
     pub use super::race::enter_race;
     pub use super::recv::{recv, recv_many, recv_within, send};
     pub use super::step::{blocking_step, in_place, lookup, millis, step, tag};

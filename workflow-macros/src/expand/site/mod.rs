@@ -1,16 +1,20 @@
 //! One site: what stands in its place.
 
+mod blocks;
 mod branches;
 mod in_place;
 mod loops;
+mod mail;
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Macro};
 
+pub(crate) use self::blocks::{attempt, begin, begin_expr, removed, said, version};
 pub(crate) use self::branches::{All, Branch, branches, join_all};
 pub(crate) use self::in_place::{catch_all, in_place};
-pub(crate) use self::loops::{Entered, any_loop};
+pub(crate) use self::loops::{Carried, Entered, any_loop};
+pub(crate) use self::mail::{Received, recv, send};
 
 use super::respan;
 use crate::diagnostics::{Place, Report};

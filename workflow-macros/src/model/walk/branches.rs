@@ -1,6 +1,6 @@
 //! `join!`, `race!` and `join_all!`: branches, each a scope and a future of its own.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro};
 
@@ -71,9 +71,10 @@ impl Walk<'_> {
             let mut body = right;
             let inner = self.new_cx();
             let frame = Frame::Branch("the branch", Own::of(&body));
-            self.branch(format!("{prefix}{text}/"), inner.clone(), frame, |walk| {
+            let declared = self.branch(format!("{prefix}{text}/"), inner.clone(), frame, |walk| {
                 walk.visit_expr_mut(&mut body);
             });
+            print::begin_expr(&mut body, declared);
             printed.push(print::Branch {
                 cx: inner,
                 name: text,
@@ -141,9 +142,10 @@ impl Walk<'_> {
         let inner = self.new_cx();
         let own = Own::of_block(&each.body).and(&each.pat);
         let frame = Frame::Branch("the item's branch", own);
-        self.branch(prefix, inner.clone(), frame, |walk| {
+        let declared = self.branch(prefix, inner.clone(), frame, |walk| {
             walk.visit_block_mut(&mut each.body);
         });
+        print::begin(&mut each.body, declared);
         let outer = self.cx();
         let all = print::All {
             outer,
@@ -156,7 +158,14 @@ impl Walk<'_> {
         print::join_all(mac, &all, self.krate);
     }
 
-    fn branch(&mut self, prefix: String, cx: Ident, frame: Frame, inside: impl FnOnce(&mut Self)) {
+    /// Walks a branch; gives the statements for its beginning.
+    pub(super) fn branch(
+        &mut self,
+        prefix: String,
+        cx: Ident,
+        frame: Frame,
+        inside: impl FnOnce(&mut Self),
+    ) -> Vec<TokenStream> {
         self.scopes.enter(prefix);
         self.cx.push(cx);
         self.frames.0.push(frame);
@@ -166,6 +175,6 @@ impl Walk<'_> {
         self.in_site = in_site;
         self.frames.0.pop();
         self.cx.pop();
-        self.scopes.leave();
+        self.scopes.leave()
     }
 }

@@ -37,6 +37,16 @@ impl Own {
         self
     }
 
+    /// The same with what an expression binds.
+    pub(super) fn and_expr(mut self, expr: &Expr) -> Self {
+        self.visit_expr(expr);
+        self
+    }
+
+    pub(super) fn binds(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
     fn words(&mut self, tokens: TokenStream) {
         for tree in tokens {
             match tree {

@@ -19,15 +19,22 @@ impl Walk<'_> {
             Expr::Loop(of) => &mut of.attrs,
             _ => return,
         };
-        let key = take(attrs, Mark::Key);
+        let (key, carry) = (take(attrs, Mark::Key), take(attrs, Mark::Carry));
+        let (given, bound) = (self.given.clone(), self.bound.len());
         if self.apart.is_empty() && is_durable(expr) {
-            self.durable_loop(expr, key.as_ref());
+            self.durable_loop(expr, key.as_ref(), carry.as_ref());
         } else {
             if let Some(key) = &key {
                 self.errors.push(Place::of(key), messages::KEY_NOT_ON_LOOP);
             }
+            if let Some(carry) = &carry {
+                self.errors
+                    .push(Place::of(carry), messages::CARRY_NOT_ON_LOOP);
+            }
             self.plain_loop(expr);
         }
+        self.given = given;
+        self.bound.truncate(bound);
     }
 
     fn plain_loop(&mut self, expr: &mut Expr) {
@@ -35,6 +42,7 @@ impl Walk<'_> {
             Expr::ForLoop(of) => {
                 self.visit_pat_mut(&mut of.pat);
                 self.visit_expr_mut(&mut of.expr);
+                self.shadow(&of.pat);
                 of.label.clone()
             }
             Expr::While(of) => of.label.clone(),
@@ -56,7 +64,12 @@ impl Walk<'_> {
         self.frames.0.pop();
     }
 
-    fn durable_loop(&mut self, expr: &mut Expr, key: Option<&Attribute>) {
+    fn durable_loop(
+        &mut self,
+        expr: &mut Expr,
+        key: Option<&Attribute>,
+        carry: Option<&Attribute>,
+    ) {
         let (word, place, label, iterated) = match expr {
             Expr::ForLoop(of) => (
                 "for",
@@ -88,11 +101,16 @@ impl Walk<'_> {
             );
         }
         let key = key.and_then(|attr| self.key(attr, word));
+        if let (Some(_), Some(carry)) = (&key, carry) {
+            self.errors.push(Place::of(carry), messages::CARRY_AND_KEY);
+        }
+        let carried = carry.and_then(|attr| self.carried(attr, expr));
 
         // What is iterated over belongs to the scope around.
         if let Expr::ForLoop(of) = expr {
             self.visit_pat_mut(&mut of.pat);
             self.visit_expr_mut(&mut of.expr);
+            self.shadow(&of.pat);
         }
         let prefix = format!("{}[]/", self.scopes.path(&text));
         let site = self.site(text, Kind::Loop, label.span().into());
@@ -115,7 +133,7 @@ impl Walk<'_> {
         }
         self.frames.0.pop();
         self.cx.pop();
-        self.scopes.leave();
+        let declared = self.scopes.leave();
         print::any_loop(
             expr,
             &print::Entered {
@@ -124,6 +142,8 @@ impl Walk<'_> {
                 inner,
                 site,
                 key,
+                carried,
+                declared,
             },
             self.krate,
         );

@@ -65,6 +65,11 @@ impl Walk<'_> {
             Durable::Join => self.branches(mac, durable, Kind::Join, named, list),
             Durable::Race => self.branches(mac, durable, Kind::Race, named, list),
             Durable::JoinAll => self.join_all(mac, named, list),
+            Durable::Recv => self.recv(mac, named, list),
+            Durable::Send => self.send(mac, named, list),
+            Durable::Attempt => self.attempt(mac, named, list),
+            Durable::Version => self.version(mac, named, list),
+            Durable::Removed => self.removed(mac, named, list),
         }
     }
 
@@ -123,25 +128,36 @@ impl Walk<'_> {
                 self.visit_expr_mut(&mut until.right);
                 print::sleep(mac, &cx, &site, &until.right, true);
             }
-            mut duration => {
-                if let Expr::Lit(literal) = peel(&duration)
-                    && let Lit::Str(text) = &literal.lit
-                {
-                    match duration::parse(&text.value()) {
-                        Ok(millis) => duration = print::millis(millis, text.span(), self.krate),
-                        Err(wrong) => {
-                            self.errors
-                                .push(text.span(), wrong.message().with(&[&text.value()]));
-                            duration = print::millis(0, text.span(), self.krate);
-                        }
-                    }
-                } else {
-                    self.visit_expr_mut(&mut duration);
-                }
+            duration => {
+                let duration = self.duration(duration);
                 print::sleep(mac, &cx, &site, &duration, false);
             }
         }
         self.in_site -= 1;
+    }
+
+    /// A duration: an expression, or a literal that is read here.
+    pub(super) fn duration(&mut self, mut duration: Expr) -> Expr {
+        let Expr::Lit(literal) = peel(&duration) else {
+            self.visit_expr_mut(&mut duration);
+            return duration;
+        };
+        let Lit::Str(text) = &literal.lit else {
+            return duration;
+        };
+        let millis = duration::parse(&text.value()).unwrap_or_else(|wrong| {
+            let text_of = wrong.message().with(&[&text.value()]);
+            self.errors.push(text.span(), text_of);
+            0
+        });
+        print::millis(millis, text.span(), self.krate)
+    }
+
+    /// What is written in one of ours does not fit.
+    pub(super) fn misshapen(&self, mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
+        let place = at.map_or_else(|| Place::of(&mac.path), |at| Place::of(at));
+        let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
+        print::unread(mac, &Report::new(place, text));
     }
 
     fn bare(

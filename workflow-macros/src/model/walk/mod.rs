@@ -1,15 +1,19 @@
 //! Walks a body once: finds its sites, checks the rules, and puts in place of each site what it expands to.
 
+mod attempt;
 mod awaits;
 mod branches;
 mod captures;
+mod carry;
 mod foreign;
 mod jumps;
 mod loops;
 mod macros;
+mod mail;
 mod nested;
 mod statements;
 mod steps;
+mod versions;
 
 use std::collections::HashMap;
 
@@ -47,6 +51,7 @@ pub(crate) enum Given {
 /// Walks a body. `given` are the parameters about which something is particular; `krate` is the path of the library.
 pub(crate) fn walk(
     body: &mut Block,
+    parameters: Vec<Ident>,
     given: Vec<(Ident, Given)>,
     krate: &TokenStream,
     errors: &mut Errors,
@@ -67,9 +72,12 @@ pub(crate) fn walk(
         lifted: 0,
         hash_told: false,
         cfg: Vec::new(),
+        bound: parameters,
         step_path: None,
     };
     walk.visit_block_mut(body);
+    let declared = walk.scopes.leave();
+    print::begin(body, declared);
     if let Some(path) = &walk.step_path {
         // `#[step]` was taken away: without this its import would look unused. All of it has the attribute's own span, so that
         // a missing import is told of there.
@@ -126,6 +134,8 @@ struct Walk<'a> {
     /// This statement's `HashMap` was reported: once is enough for its type and its constructor.
     hash_told: bool,
     cfg: Vec<Attribute>,
+    /// The locals and parameters that are bound here, and have a value.
+    bound: Vec<Ident>,
     /// How `#[step]` was written on something in this body.
     step_path: Option<syn::Path>,
 }
@@ -186,17 +196,19 @@ impl VisitMut for Walk<'_> {
     fn visit_item_mut(&mut self, _: &mut Item) {}
 
     fn visit_block_mut(&mut self, block: &mut Block) {
-        let given = self.given.clone();
+        let (given, bound) = (self.given.clone(), self.bound.len());
         visit_mut::visit_block_mut(self, block);
         self.given = given;
+        self.bound.truncate(bound);
     }
 
     fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
         let attrs = arm.attrs.clone();
-        let given = self.given.clone();
+        let (given, bound) = (self.given.clone(), self.bound.len());
         self.shadow(&arm.pat);
         self.under(&attrs, |walk| visit_mut::visit_arm_mut(walk, arm));
         self.given = given;
+        self.bound.truncate(bound);
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
@@ -242,12 +254,13 @@ impl Walk<'_> {
                 None => self.foreign(&mut called.mac),
             },
             Expr::Closure(_) => {
-                let given = self.given.clone();
+                let (given, bound) = (self.given.clone(), self.bound.len());
                 if let Expr::Closure(closure) = &*expr {
                     closure.inputs.iter().for_each(|pat| self.shadow(pat));
                 }
                 self.apart(Apart::Closure, |walk| visit_mut::visit_expr_mut(walk, expr));
                 self.given = given;
+                self.bound.truncate(bound);
             }
             Expr::Async(_) => self.apart(Apart::AsyncBlock, |walk| {
                 visit_mut::visit_expr_mut(walk, expr);

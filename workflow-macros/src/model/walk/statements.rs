@@ -81,6 +81,15 @@ impl Walk<'_> {
         if let Some(key) = &key {
             self.errors.push(Place::of(key), messages::KEY_NOT_ON_LOOP);
         }
+        if let Some(carry) = take(&mut local.attrs, Mark::Carry) {
+            // It is the loop's.
+            match local.init.as_mut().map(|init| &mut *init.expr) {
+                Some(Expr::Loop(of)) => of.attrs.push(carry),
+                _ => self
+                    .errors
+                    .push(Place::of(&carry), messages::CARRY_NOT_ON_LOOP),
+            }
+        }
         self.lifting(lifted, |walk| {
             walk.visit_pat_mut(&mut local.pat);
             let Some(init) = &mut local.init else {
@@ -100,19 +109,25 @@ impl Walk<'_> {
                 walk.visit_expr_mut(diverge);
             }
         });
+        let bound = self.bound.len();
         self.shadow(&local.pat);
+        if local.init.is_none() {
+            // Without a value it cannot be looked at.
+            self.bound.truncate(bound);
+        }
     }
 
     /// What this pattern binds is no longer a parameter, until the block ends.
     pub(super) fn shadow(&mut self, pat: &syn::Pat) {
-        struct Bound<'a>(&'a mut HashMap<String, Given>);
+        struct Bound<'a>(&'a mut HashMap<String, Given>, &'a mut Vec<syn::Ident>);
         impl<'ast> Visit<'ast> for Bound<'_> {
             fn visit_pat_ident(&mut self, bound: &'ast syn::PatIdent) {
                 self.0.remove(&bound.ident.to_string());
+                self.1.push(bound.ident.clone());
                 visit::visit_pat_ident(self, bound);
             }
         }
-        Bound(&mut self.given).visit_pat(pat);
+        Bound(&mut self.given, &mut self.bound).visit_pat(pat);
     }
 
     /// A macro as a statement of its own, so without `.await`.

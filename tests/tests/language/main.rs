@@ -1,0 +1,8 @@
+//! The whole language over the real engine: messages, carried loops, blocks, versions and children.
+
+mod attempt;
+mod carry;
+mod children;
+mod messages;
+mod requests;
+mod versions;

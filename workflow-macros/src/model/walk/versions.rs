@@ -1,0 +1,96 @@
+//! `version!` and `removed!`: code that changes under live runs.
+
+use syn::visit_mut::VisitMut;
+use syn::{Expr, Lit, Macro};
+
+use super::macros::Named;
+use super::mail::option;
+use super::{Kind, Walk, print};
+use crate::diagnostics::Place;
+use crate::messages;
+use crate::syntax::{Durable, peel};
+
+impl Walk<'_> {
+    pub(super) fn version(
+        &mut self,
+        mac: &mut Macro,
+        Named { name, span }: Named,
+        list: Vec<Expr>,
+    ) {
+        let mut list = list.into_iter();
+        let mut latest = match (list.next(), list.next()) {
+            (Some(latest), None) => latest,
+            (_, extra) => return self.misshapen(mac, Durable::Version, extra.as_ref()),
+        };
+        let is_none = match peel(&latest) {
+            Expr::Lit(literal) => {
+                matches!(&literal.lit, Lit::Int(number) if number.base10_digits() == "0")
+            }
+            Expr::Unary(unary) => matches!(unary.op, syn::UnOp::Neg(_)),
+            _ => false,
+        };
+        if is_none {
+            self.errors
+                .push(Place::of(&latest), messages::VERSION_FROM_1);
+            latest = syn::parse_quote!(1);
+        }
+        let site = self.site(name, Kind::Version, span.into());
+        self.visit_expr_mut(&mut latest);
+        print::version(mac, &self.cx(), &site, &latest);
+    }
+
+    pub(super) fn removed(
+        &mut self,
+        mac: &mut Macro,
+        Named { name, span }: Named,
+        list: Vec<Expr>,
+    ) {
+        let mut list = list.into_iter();
+        let kind = match (
+            list.next().map(|first| (Place::of(&first), option(first))),
+            list.next(),
+        ) {
+            (Some((_, Some((word, Expr::Lit(literal))))), None) if word == "kind" => literal,
+            (Some((_, Some((_, value)))), None) => {
+                return self.misshapen(mac, Durable::Removed, Some(&value));
+            }
+            (_, extra) => return self.misshapen(mac, Durable::Removed, extra.as_ref()),
+        };
+        let Lit::Str(text) = &kind.lit else {
+            return self.misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
+        };
+        let known = KINDS.iter().find(|(word, _)| *word == text.value());
+        let Some((_, variant)) = known else {
+            let all: Vec<_> = KINDS.iter().map(|(word, _)| format!("`{word}`")).collect();
+            self.errors.push(
+                text.span(),
+                messages::REMOVED_KIND.with(&[&text.value(), &all.join(", ")]),
+            );
+            return print::said(mac);
+        };
+        let site = self.site(name, Kind::Removed, span.into());
+        let cfg = self.cfg.clone();
+        let statement = print::removed(&self.cx(), &site, variant, &cfg, self.krate);
+        self.scopes.declare(statement);
+        print::said(mac);
+    }
+}
+
+/// What a site may have been, and what the library calls it.
+const KINDS: &[(&str, &str)] = &[
+    ("step", "Step"),
+    ("call", "Call"),
+    ("sleep", "Sleep"),
+    ("now", "Now"),
+    ("recv", "Recv"),
+    ("send", "Send"),
+    ("reply", "Reply"),
+    ("join", "Join"),
+    ("race", "Race"),
+    ("join_all", "JoinAll"),
+    ("loop", "Loop"),
+    ("fragment", "Fragment"),
+    ("attempt", "Attempt"),
+    ("child", "Child"),
+    ("version", "Version"),
+];
