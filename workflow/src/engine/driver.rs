@@ -59,6 +59,8 @@ pub(crate) struct Driver {
     timer: Option<(Timestamp, Pin<Box<Sleep>>)>,
     grace: Option<Pin<Box<Sleep>>>,
     draining: bool,
+    /// The grace of its eviction is over.
+    late: bool,
     /// The run's row says that it is parked.
     was_parked: bool,
     span: tracing::Span,
@@ -71,9 +73,24 @@ struct Writing {
     state: WritingState,
 }
 
+impl Writing {
+    fn is_failed(&self) -> bool {
+        matches!(self.state, WritingState::Backoff(..))
+    }
+
+    /// How the drive ends when a batch that failed is not written again.
+    fn given_up(self) -> Option<Exit> {
+        let unborn = self.append.create.is_some();
+        match self.state {
+            WritingState::Backoff(_, error) => Some(Exit::Storage { error, unborn }),
+            WritingState::Appending(_) => None,
+        }
+    }
+}
+
 enum WritingState {
     Appending(BoxFuture<'static, Result<Appended, StoreError>>),
-    Backoff(Pin<Box<Sleep>>),
+    Backoff(Pin<Box<Sleep>>, StoreError),
 }
 
 impl Driver {
@@ -103,6 +120,7 @@ impl Driver {
             timer: None,
             grace: None,
             draining: false,
+            late: false,
             was_parked,
             span,
         }
@@ -333,12 +351,17 @@ impl Driver {
 
     /// Goes on with the batch under way. Ready(None) when it landed.
     fn poll_append(&mut self, cx: &mut Context<'_>) -> Poll<Option<Exit>> {
+        // A shutdown does not wait for a store that fails for longer than for a body.
+        let no_more = self.late && self.inner.is_closing();
         loop {
+            if no_more && let Some(failed) = self.writing.take_if(|writing| writing.is_failed()) {
+                return Poll::Ready(failed.given_up());
+            }
             let Some(writing) = &mut self.writing else {
                 return Poll::Pending;
             };
             let answer = match &mut writing.state {
-                WritingState::Backoff(sleep) => {
+                WritingState::Backoff(sleep, _) => {
                     std::task::ready!(sleep.as_mut().poll(cx));
                     let again = writing.append.clone();
                     let state = WritingState::Appending(self.appending(again));
@@ -358,7 +381,8 @@ impl Driver {
                     writing.attempt += 1;
                     let wait = retry::storage(writing.attempt);
                     tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
-                    writing.state = WritingState::Backoff(Box::pin(tokio::time::sleep(wait)));
+                    writing.state =
+                        WritingState::Backoff(Box::pin(tokio::time::sleep(wait)), error);
                     continue;
                 }
                 Err(error) => {
@@ -436,6 +460,7 @@ impl Driver {
             && grace.as_mut().poll(cx).is_ready()
         {
             self.grace = None;
+            self.late = true;
             // Their time is up: what has not ended is dropped, and begins again with the next drive.
             self.drop_body();
             self.run.replay().handle_dropped();
