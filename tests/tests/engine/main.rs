@@ -8,6 +8,7 @@
 mod branches;
 mod extremes;
 mod handle;
+mod leaving;
 mod parking;
 mod races;
 mod recovery;

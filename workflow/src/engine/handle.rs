@@ -91,10 +91,14 @@ impl<W: Workflow> RunHandle<W> {
 
     async fn told(&self) -> Result<Told, StoreError> {
         // A run in memory tells by itself. One that is not may have ended before this process began.
-        if !self.engine.inner.is_coming(self.run)
-            && let Some(told) = self.told_by_store().await?
-        {
-            return Ok(told);
+        let inner = &self.engine.inner;
+        if !inner.is_coming(self.run) {
+            if let Some(told) = self.told_by_store().await? {
+                return Ok(told);
+            }
+        } else if inner.is_live(self.run) {
+            // If it is just leaving, whoever waits for it wants it back.
+            inner.come_back(self.run, false);
         }
         Ok(self.board.told().await)
     }

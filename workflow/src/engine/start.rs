@@ -116,7 +116,7 @@ impl Engine {
                 // others may wait for this beginning when whoever asked first does no longer.
                 leave.disarm();
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
-                tokio::spawn(async move {
+                let task = tokio::spawn(async move {
                     let written = inner.store_only(&live, begun, create).await;
                     inner.leave(&live);
                     let told = match written {
@@ -135,6 +135,7 @@ impl Engine {
                     };
                     inner.tell(live.run, told);
                 });
+                starting.driven_by(task.abort_handle());
                 return self.until_durable(&board, id, starting.run).await;
             }
         }
@@ -206,13 +207,8 @@ impl Engine {
                 requested: W::NAME,
             });
         }
-        let begun = self.inner.store.load(row.key).await?.and_then(|loaded| {
-            match loaded.history.into_iter().next()?.body {
-                Body::Begun(begun) => Some(begun),
-                _ => None,
-            }
-        });
-        if let Some(begun) = begun {
+        let first = self.inner.store.first(row.key).await?;
+        if let Some(Body::Begun(begun)) = first.map(|record| record.body) {
             same(
                 &row.id,
                 &row.workflow,
@@ -651,6 +647,12 @@ impl Inner {
         self.leave(live);
         // Looked at when it has left: who cancels looks whether it has after telling it.
         let cancelled = live.command() == Some(Command::Cancelled);
+        let back = live.comes_back()
+            && match &exit {
+                Exit::Suspended(_) | Exit::Parked(_) => !cancelled,
+                Exit::Storage { unborn, .. } => !cancelled && !unborn,
+                Exit::Finished(_) | Exit::Refused(_) => false,
+            };
         let told = match exit {
             Exit::Suspended(_) | Exit::Parked(_) | Exit::Storage { .. } if cancelled => {
                 Some(Told::Cancelled)
@@ -662,6 +664,8 @@ impl Inner {
             }
             Exit::Refused(Appended::Exists(by)) => Some(taken(live, by)),
             Exit::Refused(_) => Some(Told::ShutDown),
+            // Whoever asked for it to come back asked after it was parked.
+            Exit::Parked(_) if back => None,
             Exit::Parked(Parked { reason, detail, .. }) => Some(Told::Parked(ParkedRun {
                 id: live.id.clone(),
                 reason,
@@ -689,6 +693,9 @@ impl Inner {
         };
         if let Some(told) = told {
             self.tell(live.run, told);
+        }
+        if back {
+            self.wake(live.run);
         }
         self.boards.sweep(live.run);
     }
