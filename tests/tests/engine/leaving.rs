@@ -229,7 +229,7 @@ async fn within_the_grace_of_a_shutdown_a_failing_store_is_tried_again() {
     let engine = engine(&world, &calls, 10, FaultStore::over(&world.store, faults)).await;
     engine.start("a", working(5)).await.unwrap();
     pass(100).await;
-    engine.shutdown(Duration::from_secs(60)).await.unwrap();
+    engine.shutdown(Duration::from_mins(1)).await.unwrap();
     let world = world.crash();
     let engine = self::engine(&world, &calls, 10, SlowStore::over(&world.store)).await;
     assert_eq!(engine.run("a", working(5)).await.unwrap(), 5);
