@@ -12,6 +12,7 @@ mod leaving;
 mod parking;
 mod races;
 mod recovery;
+mod reports;
 mod restarts;
 mod sleep;
 mod steps;
