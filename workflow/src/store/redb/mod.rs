@@ -15,6 +15,7 @@
 mod blocking;
 mod commit;
 mod core;
+mod creation;
 mod entry;
 mod file;
 mod fold;
