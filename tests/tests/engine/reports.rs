@@ -4,8 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use workflow::replay::{RunKey, RunState, Timestamp};
-use workflow::{Engine, Error, Failure, ParkReason, critical, join, sleep, step, workflow};
+use workflow::replay::{RunId, RunKey, RunState, Timestamp};
+use workflow::store::{
+    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+};
+use workflow::{
+    Engine, Error, Failure, MemoryStore, ParkReason, critical, join, sleep, step, workflow,
+};
 use workflow_tests::{Counter, SlowStore, World, pass};
 
 #[step(timeout = "none")]
@@ -132,9 +137,9 @@ async fn of_runs_that_are_cancelled_in_bulk_while_they_retry_nothing_remains() {
     let (calls_then, heard_then) = (calls.count(), heard.count());
     pass(60_000).await;
     assert_eq!((calls.count(), heard.count()), (calls_then, heard_then));
-    let due = workflow::store::Store::due(&*world.store, None, Timestamp::MAX, 9);
+    let due = Store::due(&*world.store, None, Timestamp::MAX, 9);
     assert_eq!(due.await.unwrap(), []);
-    let active = workflow::store::Store::active(&*world.store, None, 9);
+    let active = Store::active(&*world.store, None, 9);
     assert_eq!(active.await.unwrap(), Vec::<RunKey>::new());
 }
 
@@ -220,4 +225,102 @@ async fn a_run_whose_history_cannot_be_read_can_be_cancelled() {
     assert_eq!(engine.status("a").await.unwrap().state, RunState::Cancelled);
     pass(60_000).await;
     assert_eq!(calls.count(), 1);
+}
+
+/// What another process would open the store as, once its file is no longer held: the same runs, by a newer claim.
+#[derive(Debug)]
+struct TakenOver(Arc<MemoryStore>);
+
+impl Store for TakenOver {
+    fn identity(&self) -> Identity {
+        let Identity { id, boot } = self.0.identity();
+        Identity { id, boot: boot + 1 }
+    }
+    fn allocate(&self) -> RunKey {
+        self.0.allocate()
+    }
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.0.append(append)
+    }
+    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.0.cancel(run, at)
+    }
+    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
+        self.0.find(id)
+    }
+    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
+        self.0.row(run)
+    }
+    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
+        self.0.load(run)
+    }
+    fn due(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
+        self.0.due(after, until, limit)
+    }
+    fn active(
+        &self,
+        after: Option<RunKey>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
+        self.0.active(after, limit)
+    }
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.0.list(filter)
+    }
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.close()
+    }
+}
+
+/// How long a step takes in one process.
+#[derive(Debug, Clone, Default)]
+struct Pace(Counter, u64);
+
+#[step(timeout = "none")]
+async fn paced(pace: &Pace) -> usize {
+    let begun = pace.0.hit();
+    pass(pace.1).await;
+    begun
+}
+
+#[workflow]
+async fn two_steps(#[state] pace: Pace) -> Result<usize, Failure> {
+    let first = paced(&pace).await?;
+    #[step(name = "second")]
+    let second = paced(&pace).await?;
+    Ok(first + second)
+}
+
+// UA-35
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_was_taken_over_records_nothing_and_leaves_the_run_whole() {
+    let world = World::new();
+    let (stale, fresh) = (
+        Pace(Counter::default(), 1_000),
+        Pace(Counter::default(), 500),
+    );
+    let builder = world.engine().state(stale.clone());
+    let old = builder.workflow(two_steps).build().await.unwrap();
+    let paused = old.start("a", two_steps()).await.unwrap();
+    pass(10).await;
+    let store = TakenOver(Arc::clone(&world.store));
+    let builder = world.engine().shared_store(Arc::new(store));
+    let builder = builder.state(fresh.clone()).workflow(two_steps);
+    let new = builder.build().await.unwrap();
+    // The new owner is through with the first step when the old one's body ends, too.
+    pass(995).await;
+    assert_eq!((old.in_memory(), new.in_memory()), (0, 1));
+    assert!(matches!(paused.result().await, Err(Error::ShutDown(_))));
+    assert_eq!(new.run("a", two_steps()).await.unwrap(), 3);
+    let history = paused.history().await.unwrap();
+    assert_eq!(history.len(), 4, "{history:?}");
+    assert_eq!((stale.0.count(), fresh.0.count()), (1, 2));
+    // Nor is it taken up again by whoever asks the old one.
+    assert_eq!(paused.result().await.unwrap(), 3);
+    assert_eq!((stale.0.count(), fresh.0.count()), (1, 2));
 }

@@ -507,6 +507,10 @@ impl Inner {
             self.tell(run, Told::of_last(history.into_iter().next_back()));
             return;
         }
+        if row.epoch > self.identity.boot {
+            // Whoever opened the store since drives it: bodies begun here would be begun twice, and in vain.
+            return self.tell(run, Told::ShutDown);
+        }
         let number = self.last_number(&row);
         let entry = self.registry.get(&row.workflow);
         let input = match history.first().map(|record| &record.body) {
