@@ -6,6 +6,7 @@
 )]
 
 mod branches;
+mod cuts;
 mod extremes;
 mod handle;
 mod leaving;
