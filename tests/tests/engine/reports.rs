@@ -9,7 +9,8 @@ use workflow::store::{
     Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
 };
 use workflow::{
-    Engine, Error, Failure, MemoryStore, ParkReason, critical, join, sleep, step, workflow,
+    BuildError, Clock, Engine, Error, Failure, MemoryStore, ParkReason, critical, join, sleep,
+    step, workflow,
 };
 use workflow_tests::{Counter, SlowStore, World, pass};
 
@@ -323,4 +324,114 @@ async fn an_owner_that_was_taken_over_records_nothing_and_leaves_the_run_whole()
     // Nor is it taken up again by whoever asks the old one.
     assert_eq!(paused.result().await.unwrap(), 3);
     assert_eq!((stale.0.count(), fresh.0.count()), (1, 2));
+}
+
+// UA-70: a transaction held open during a body would keep every other run from committing.
+#[tokio::test]
+async fn while_a_body_takes_its_time_other_runs_commit_to_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = Pace(Counter::default(), u64::MAX);
+    let builder = Engine::builder().state(slow.clone()).workflow(two_steps);
+    let builder = builder.state(Counter::default()).workflow(gives_up_never);
+    let engine = builder.open(folder.path().join("s.redb")).await.unwrap();
+    let hangs = engine.start("slow", two_steps()).await.unwrap();
+    for i in 0..20 {
+        let run = engine.run(format!("r{i}"), gives_up_never());
+        assert_eq!(run.await.unwrap(), 7);
+    }
+    assert_eq!(slow.0.count(), 1);
+    assert_eq!(hangs.try_result().await.unwrap(), None);
+    engine.shutdown(Duration::ZERO).await.unwrap();
+}
+
+#[workflow]
+async fn gives_up_never(#[state] calls: Counter) -> Result<u64, Failure> {
+    after(&calls, 0).await?;
+    Ok(7)
+}
+
+// UA-72: of the two ways, the server's own endpoint; a second server is told what to do.
+#[tokio::test]
+async fn a_second_engine_on_a_file_is_told_to_ask_the_first_which_goes_on_answering() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.redb");
+    let builder = || {
+        Engine::builder()
+            .state(Counter::default())
+            .workflow(gives_up_never)
+    };
+    let first = builder().open(&path).await.unwrap();
+    first.run("a", gives_up_never()).await.unwrap();
+    let error = builder().open(&path).await.unwrap_err();
+    assert!(
+        matches!(error, BuildError::Store(StoreError::Locked { .. })),
+        "{error:?}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("ask it instead of opening its file"),
+        "{error}"
+    );
+    let listed = first.list(&RunFilter::default()).await.unwrap();
+    assert_eq!(listed.rows.len(), 1);
+    assert_eq!(first.run("b", gives_up_never()).await.unwrap(), 7);
+    first.shutdown(Duration::ZERO).await.unwrap();
+    builder().open(&path).await.unwrap();
+}
+
+#[workflow]
+async fn naps_and_retries(seed: u64, #[state] calls: Counter) -> Result<u64, Failure> {
+    let mut slept = 0;
+    'naps: for i in 0..10_u64 {
+        let millis = 1 + (seed * 7 + i * 13) % 50;
+        sleep!(nap, Duration::from_millis(millis)).await;
+        slept += millis;
+    }
+    unsteady(&calls).await?;
+    Ok(slept)
+}
+
+#[step(retries = 1_000, backoff(fixed, wait = "30ms"))]
+async fn unsteady(calls: &Counter) -> Result<(), std::fmt::Error> {
+    if calls.hit().is_multiple_of(3) {
+        Ok(())
+    } else {
+        Err(std::fmt::Error)
+    }
+}
+
+// UA-24: 10,000 sleeps of 1 to 50 ms, and retries, over engines that die at odd instants.
+#[tokio::test(start_paused = true)]
+async fn no_sleep_and_no_retry_is_lost_or_late_over_engines_that_die() {
+    const RUNS: u64 = 1_000;
+    let calls = Counter::default();
+    let mut world = World::new();
+    let engine = |world: &World| {
+        let builder = world.engine().state(calls.clone()).in_memory(10_000);
+        builder.workflow(naps_and_retries).build()
+    };
+    let first = engine(&world).await.unwrap();
+    for i in 0..RUNS {
+        let id = format!("r{i}");
+        first.start(id, naps_and_retries(i)).await.unwrap();
+    }
+    drop(first);
+    for turn in 0..30 {
+        world = world.crash();
+        let dies = engine(&world).await.unwrap();
+        pass(1 + (turn * 29) % 47).await;
+        drop(dies);
+    }
+    world = world.crash();
+    let last = engine(&world).await.unwrap();
+    let begun = world.clock().now();
+    for i in 0..RUNS {
+        let slept = (0..10).map(|n| 1 + (i * 7 + n * 13) % 50).sum::<u64>();
+        let run = last.run(format!("r{i}"), naps_and_retries(i));
+        assert_eq!(run.await.unwrap(), slept);
+    }
+    // Ten naps of at most 50 ms, and a few retries: nobody waited for a period of polling.
+    let took = world.clock().now().since(begun);
+    assert!(took <= Duration::from_millis(1_000), "{took:?}");
 }
