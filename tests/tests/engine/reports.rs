@@ -433,5 +433,5 @@ async fn no_sleep_and_no_retry_is_lost_or_late_over_engines_that_die() {
     }
     // Ten naps of at most 50 ms, and a few retries: nobody waited for a period of polling.
     let took = world.clock().now().since(begun);
-    assert!(took <= Duration::from_millis(1_000), "{took:?}");
+    assert!(took <= Duration::from_secs(1), "{took:?}");
 }
