@@ -15,6 +15,7 @@
 mod blocking;
 mod commit;
 mod core;
+mod creation;
 mod entry;
 mod file;
 mod fold;
@@ -39,7 +40,7 @@ use self::queue::{Change, Refusal};
 use super::{
     Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
 };
-use crate::replay::{RunId, RunKey, Timestamp};
+use crate::replay::{Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in one file.
 ///
@@ -170,6 +171,10 @@ impl Store for RedbStore {
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
         let core = Arc::clone(&self.core);
         Box::pin(offload(move || core.load(run)))
+    }
+
+    fn first(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
+        Box::pin(async move { self.core.first(run) })
     }
 
     fn due(
