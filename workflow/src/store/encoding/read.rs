@@ -41,6 +41,12 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// How much was read.
+    #[cfg(feature = "redb")]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.at >= self.end
     }
@@ -105,6 +111,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn bytes(&mut self) -> Read<Bytes> {
         let (start, end) = self.span()?;
         Ok(self.bytes.slice(start..end))
+    }
+
+    /// Passes by what [`bytes`](Self::bytes) would read.
+    #[cfg(feature = "redb")]
+    pub(crate) fn skip(&mut self) -> Read<()> {
+        self.span().map(drop)
     }
 
     pub(crate) fn str(&mut self) -> Read<&'a str> {

@@ -1,19 +1,21 @@
 //! The commit: everything that is queued, as one value of the journal, in one transaction.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use super::blocking::{Place, in_place};
-use super::core::{Core, Writer};
+use super::core::Core;
 use super::judge::{Seen, Staged, Stored, Verdict};
 use super::queue::{Change, Refusal, Request, Slot};
 use super::tables::JOURNAL;
-use crate::store::encoding::Writer as Bytes;
+use crate::store::encoding::Writer;
 use crate::store::{Appended, StoreError};
 
 /// An append under way.
@@ -163,7 +165,7 @@ impl Core {
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
         let commit = || {
-            if self.tail().log.len() >= PRESSURE * self.options.fold_entries {
+            if self.tail().batches >= PRESSURE * self.options.fold_entries {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }
@@ -192,8 +194,12 @@ impl Core {
                 Ok(staged) => staged,
                 Err((requests, error)) => return fail(requests, error),
             };
-            let Some(error) = self.write(writer, &staged) else {
-                return self.publish(staged);
+            if staged.is_empty() {
+                return;
+            }
+            let (value, parts) = joined(&staged);
+            let Some(error) = self.write(&value) else {
+                return self.publish(staged, value.into(), parts);
             };
             writer.broken = true;
             let commit = self.tail().next;
@@ -210,17 +216,9 @@ impl Core {
         }
     }
 
-    /// Writes the batches as one value, durably.
-    fn write(&self, writer: &mut Writer, staged: &[Staged]) -> Option<StoreError> {
-        if staged.is_empty() {
-            return None;
-        }
-        writer.scratch.clear();
-        for staged in staged {
-            Bytes(&mut writer.scratch).bytes(&staged.entry.bytes);
-        }
+    /// Writes the journal's next value, durably.
+    fn write(&self, value: &[u8]) -> Option<StoreError> {
         let commit = self.tail().next;
-        let value = &writer.scratch[..];
         let written = self.file.with("committing", |database| {
             let txn = database.begin_write()?;
             txn.open_table(JOURNAL)?.insert(commit, value)?;
@@ -230,24 +228,18 @@ impl Core {
     }
 
     /// Shows the durable batches to readers, and tells those who wait.
-    fn publish(&self, staged: Vec<Staged>) {
-        if staged.is_empty() {
-            return;
-        }
+    fn publish(&self, staged: Vec<Staged>, value: Bytes, parts: Vec<Range<usize>>) {
         let mut tail = self.tail();
-        let commit = tail.next;
-        let mut requests = Vec::with_capacity(staged.len());
-        for Staged {
-            request,
-            entry,
-            stored,
-        } in staged
-        {
-            tail.push(commit, entry, stored);
-            requests.push(request);
+        let batches = staged.len();
+        let mut requests = Vec::with_capacity(batches);
+        for (mut staged, part) in staged.into_iter().zip(parts) {
+            let stored = staged.stored.take();
+            tail.push(&staged.entry().transition, value.slice(part), stored);
+            requests.push(staged.request);
         }
+        tail.close(value, batches);
         let full =
-            tail.log.len() >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
+            tail.batches >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
         drop(tail);
         let wakers = requests
             .iter()
@@ -273,9 +265,9 @@ impl Core {
                     continue;
                 }
                 match stored.judge(&tail, &request.change) {
-                    Ok(Verdict::Write(entry, stored)) => staged.push(Staged {
+                    Ok(Verdict::Write(made, stored)) => staged.push(Staged {
                         request,
-                        entry,
+                        made,
                         stored,
                     }),
                     Ok(Verdict::Answer(answer)) => request.slot.answer(Ok(answer)),
@@ -316,6 +308,21 @@ impl Drop for Wakes {
             waker.wake();
         }
     }
+}
+
+/// The batches as one value, and where each stands in it.
+fn joined(staged: &[Staged]) -> (Vec<u8>, Vec<Range<usize>>) {
+    // A length takes no more than that before it.
+    const LENGTH: usize = 5;
+    let size = |staged: &Staged| staged.entry().bytes.len() + LENGTH;
+    let mut value = Vec::with_capacity(staged.iter().map(size).sum());
+    let mut parts = Vec::with_capacity(staged.len());
+    for staged in staged {
+        let bytes = &staged.entry().bytes;
+        Writer(&mut value).bytes(bytes);
+        parts.push(value.len() - bytes.len()..value.len());
+    }
+    (value, parts)
 }
 
 /// Tells everybody the same.

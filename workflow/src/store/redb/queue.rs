@@ -54,7 +54,7 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) enum Change {
     /// This batch.
-    Batch(Arc<Entry>),
+    Batch(Box<Entry>),
     /// The cancellation of a run, made when the row to be cancelled is known.
     Cancel(RunKey, Timestamp),
 }
