@@ -323,6 +323,11 @@ impl Tree {
         }
     }
 
+    /// True when there is nothing below it.
+    pub(super) fn is_leaf(&self, node: u32) -> bool {
+        self.get(node).first == NONE
+    }
+
     pub(super) fn children(&self, parent: u32) -> impl Iterator<Item = u32> + '_ {
         let mut at = self.get(parent).first;
         std::iter::from_fn(move || {
@@ -405,9 +410,12 @@ impl Tree {
         if next != NONE {
             self.get_mut(next).prev = prev;
         }
-        let mut doomed = vec![node];
-        while let Some(node) = doomed.pop() {
+        // Most have nothing below them, and take no memory to go.
+        let mut doomed = Vec::new();
+        let mut at = Some(node);
+        while let Some(node) = at {
             doomed.extend(self.children(node));
+            at = doomed.pop();
             let gone = self.get_mut(node);
             each(node, gone);
             gone.stamp = gone.stamp.wrapping_add(1);

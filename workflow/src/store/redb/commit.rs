@@ -27,7 +27,7 @@ pub(super) struct Appending<'a> {
 
 #[derive(Debug)]
 enum State {
-    New(Result<Change, StoreError>),
+    New(Result<Arc<Slot>, StoreError>),
     Waiting(Arc<Slot>),
     Done,
 }
@@ -36,7 +36,7 @@ impl<'a> Appending<'a> {
     pub(super) fn new(core: &'a Arc<Core>, change: Result<Change, StoreError>) -> Self {
         Self {
             core,
-            state: State::New(change),
+            state: State::New(change.map(|change| Arc::new(Slot::new(change)))),
         }
     }
 }
@@ -48,17 +48,19 @@ impl Future for Appending<'_> {
         let core = self.core;
         let slot = match std::mem::replace(&mut self.state, State::Done) {
             State::New(Err(error)) => return Poll::Ready(Err(error)),
-            State::New(Ok(change)) => match core.queue.push(change, cx.waker().clone()) {
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok((slot, leads)) => {
-                    // From here on a drop must find the slot.
-                    self.state = State::Waiting(Arc::clone(&slot));
-                    if leads {
-                        core.lead(&slot);
-                    }
-                    slot
+            State::New(Ok(slot)) => {
+                slot.wait(cx.waker());
+                let leads = match core.queue.push(&slot) {
+                    Err(error) => return Poll::Ready(Err(error)),
+                    Ok(leads) => leads,
+                };
+                // From here on a drop must find the slot.
+                self.state = State::Waiting(Arc::clone(&slot));
+                if leads {
+                    core.lead(&slot);
                 }
-            },
+                slot
+            }
             State::Waiting(slot) => slot,
             State::Done => return Poll::Pending,
         };
@@ -245,6 +247,8 @@ impl Core {
             .iter()
             .map(|request| request.slot.settle(Ok(Appended::Applied)))
             .collect();
+        // Those who wait let go of it last.
+        drop(requests);
         Wakes::wake(wakers);
         self.signal.committed(full);
     }
@@ -260,11 +264,11 @@ impl Core {
         let done = self.file.with("committing", |database| {
             let mut stored = Stored::new(self, database);
             for request in requests.take().unwrap_or_default() {
-                if !seen.first(&request.change) {
+                if !seen.first(&request.slot.change) {
                     later.push(request);
                     continue;
                 }
-                match stored.judge(&tail, &request.change) {
+                match stored.judge(&tail, &request.slot.change) {
                     Ok(Verdict::Write(made, stored)) => staged.push(Staged {
                         request,
                         made,

@@ -23,8 +23,9 @@ pub(super) struct Staged {
 
 impl Staged {
     pub(super) fn entry(&self) -> &Entry {
-        match (&self.made, &self.request.change) {
-            (Some(entry), _) | (None, Change::Batch(entry)) => entry,
+        match (&self.made, &self.request.slot.change) {
+            (Some(made), _) => made,
+            (None, Change::Batch(entry)) => entry,
             (None, Change::Cancel(..)) => unreachable!("a cancellation was made a batch"),
         }
     }
