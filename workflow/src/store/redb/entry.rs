@@ -80,14 +80,14 @@ impl Logged {
 
     fn get(entry: &Bytes) -> Result<Self, Fault> {
         let mut input = Reader::new(entry);
-        let header = input.bytes()?;
+        let mut header = input.sealed_part()?;
         let records = entry.slice(input.at()..);
         let mut count = 0;
         while !input.is_empty() {
             input.skip()?;
             count += 1;
         }
-        let transition = get_header(&mut Reader::sealed(&header)?, count)?;
+        let transition = get_header(&mut header, count)?;
         Ok(Self {
             transition,
             records,
