@@ -93,6 +93,18 @@ impl Drop for Appending<'_> {
 /// The role of committing. Given back however its holder goes.
 struct Role(Arc<Core>);
 
+impl Role {
+    /// Commits until `own` has its answer.
+    fn serve(&self, own: &Slot) {
+        for _ in 0..ROUNDS {
+            self.0.round();
+            if own.is_answered() {
+                break;
+            }
+        }
+    }
+}
+
 impl Drop for Role {
     fn drop(&mut self) {
         if !self.0.queue.release() {
@@ -116,19 +128,23 @@ impl Core {
     /// Commits until `own` has its answer, on a thread that may wait. The caller has the role.
     fn lead(self: &Arc<Self>, own: &Slot) {
         let role = Role(Arc::clone(self));
-        let serve = |role: &Role| {
-            for _ in 0..ROUNDS {
-                role.0.round();
-                if own.is_answered() {
-                    break;
+        match Place::now() {
+            Place::Here => role.serve(own),
+            Place::Worker(_) if self.queue.last() < CROWD => in_place(|| role.serve(own)),
+            Place::Worker(runtime) => {
+                // Not one of the runtime's blocking threads: all of them may be taken by what waits for a commit.
+                let many = std::thread::Builder::new().name("workflow-commit".to_owned());
+                let spawned = many.spawn(move || {
+                    let _runtime = runtime.enter();
+                    role.0.serve_many();
+                });
+                // The role went with what could not be started.
+                if spawned.is_err() && self.queue.take_role() {
+                    in_place(|| Role(Arc::clone(self)).serve(own));
                 }
             }
-        };
-        match Place::now() {
-            Place::Here => serve(&role),
-            Place::Worker(_) if self.queue.last() < CROWD => in_place(|| serve(&role)),
             // The thread is there for this; it goes on as long as there is something to do.
-            Place::Worker(runtime) | Place::Aside(runtime) => {
+            Place::Aside(runtime) => {
                 drop(runtime.spawn_blocking(move || role.0.serve_many()));
             }
         }
