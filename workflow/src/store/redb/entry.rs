@@ -101,13 +101,12 @@ fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     out.push(0);
     put(out);
     let len = out.len() - start - 1;
-    match u8::try_from(len) {
-        Ok(short @ ..0x80) => out[start] = short,
-        _ => {
-            let mut prefix = Vec::with_capacity(10);
-            Writer(&mut prefix).varint(len as u64);
-            out.splice(start..=start, prefix);
-        }
+    if let (Ok(short @ ..0x80), Some(prefix)) = (u8::try_from(len), out.get_mut(start)) {
+        *prefix = short;
+    } else {
+        let mut prefix = Vec::with_capacity(10);
+        Writer(&mut prefix).varint(len as u64);
+        out.splice(start..=start, prefix);
     }
 }
 

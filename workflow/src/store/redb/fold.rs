@@ -282,7 +282,9 @@ impl Packing {
         if records.len() > FULL_CHUNK {
             let mut parts = Vec::new();
             framed(records, &mut parts, "batch")?;
-            parts.iter().for_each(|record| self.record(record));
+            for record in &parts {
+                self.record(record);
+            }
         } else {
             self.room(|_| seq).extend_from_slice(records);
         }

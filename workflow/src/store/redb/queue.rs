@@ -50,6 +50,10 @@ pub(super) struct Request {
 }
 
 /// What is to be written.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are batches, each in the slot's own memory"
+)]
 #[derive(Debug)]
 pub(super) enum Change {
     /// This batch.

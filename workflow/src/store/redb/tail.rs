@@ -103,7 +103,8 @@ impl Tail {
 
     /// Lets go of everything before commit `folded`: it is in the tables now. `runs` are those that it was about.
     pub(super) fn forget(&mut self, folded: u64, runs: impl Iterator<Item = RunKey>) {
-        while let Some(commit) = self.log.pop_front_if(|commit| commit.number < folded) {
+        let past = self.log.partition_point(|commit| commit.number < folded);
+        for commit in self.log.drain(..past) {
             self.batches -= commit.batches;
             self.bytes -= commit.value.len();
         }
