@@ -10,7 +10,7 @@ pub(super) enum Place {
     /// Right here: no runtime's thread.
     Here,
     /// Right here, when the runtime is told: it moves the worker's other tasks away.
-    Worker,
+    Worker(Handle),
     /// On the runtime's blocking threads: this one is all it has.
     Aside(Handle),
 }
@@ -20,7 +20,7 @@ impl Place {
         match Handle::try_current() {
             Err(_) => Self::Here,
             Ok(handle) => match handle.runtime_flavor() {
-                RuntimeFlavor::MultiThread => Self::Worker,
+                RuntimeFlavor::MultiThread => Self::Worker(handle),
                 _ => Self::Aside(handle),
             },
         }
@@ -46,7 +46,7 @@ pub(super) fn in_place<T>(work: impl FnOnce() -> T) -> T {
 pub(super) async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match Place::now() {
         Place::Here => work(),
-        Place::Worker => in_place(work),
+        Place::Worker(_) => in_place(work),
         Place::Aside(runtime) => match runtime.spawn_blocking(work).await {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {

@@ -1,16 +1,21 @@
 //! The commit: everything that is queued, as one value of the journal, in one transaction.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
 
 use super::blocking::{Place, in_place};
-use super::core::{Core, Writer};
+use super::core::Core;
 use super::judge::{Seen, Staged, Stored, Verdict};
 use super::queue::{Change, Refusal, Request, Slot};
 use super::tables::JOURNAL;
-use crate::store::encoding::Writer as Bytes;
+use crate::store::encoding::Writer;
 use crate::store::{Appended, StoreError};
 
 /// An append under way.
@@ -22,7 +27,7 @@ pub(super) struct Appending<'a> {
 
 #[derive(Debug)]
 enum State {
-    New(Result<Change, StoreError>),
+    New(Result<Arc<Slot>, StoreError>),
     Waiting(Arc<Slot>),
     Done,
 }
@@ -31,7 +36,7 @@ impl<'a> Appending<'a> {
     pub(super) fn new(core: &'a Arc<Core>, change: Result<Change, StoreError>) -> Self {
         Self {
             core,
-            state: State::New(change),
+            state: State::New(change.map(|change| Arc::new(Slot::new(change)))),
         }
     }
 }
@@ -43,17 +48,19 @@ impl Future for Appending<'_> {
         let core = self.core;
         let slot = match std::mem::replace(&mut self.state, State::Done) {
             State::New(Err(error)) => return Poll::Ready(Err(error)),
-            State::New(Ok(change)) => match core.queue.push(change, cx.waker().clone()) {
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok((slot, leads)) => {
-                    // From here on a drop must find the slot.
-                    self.state = State::Waiting(Arc::clone(&slot));
-                    if leads {
-                        core.lead(&slot);
-                    }
-                    slot
+            State::New(Ok(slot)) => {
+                slot.wait(cx.waker());
+                let leads = match core.queue.push(&slot) {
+                    Err(error) => return Poll::Ready(Err(error)),
+                    Ok(leads) => leads,
+                };
+                // From here on a drop must find the slot.
+                self.state = State::Waiting(Arc::clone(&slot));
+                if leads {
+                    core.lead(&slot);
                 }
-            },
+                slot
+            }
             State::Waiting(slot) => slot,
             State::Done => return Poll::Pending,
         };
@@ -86,6 +93,18 @@ impl Drop for Appending<'_> {
 /// The role of committing. Given back however its holder goes.
 struct Role(Arc<Core>);
 
+impl Role {
+    /// Commits until `own` has its answer.
+    fn serve(&self, own: &Slot) {
+        for _ in 0..ROUNDS {
+            self.0.round();
+            if own.is_answered() {
+                break;
+            }
+        }
+    }
+}
+
 impl Drop for Role {
     fn drop(&mut self) {
         if !self.0.queue.release() {
@@ -100,6 +119,8 @@ const TRIES: u32 = 3;
 const PRESSURE: usize = 4;
 /// So many batches fit in one commit.
 const GROUP: usize = 4096;
+/// When a commit is of so many, a thread of its own does the next ones: no worker has to give up its tasks for each.
+const CROWD: usize = 8;
 /// So many commits one task does at most before it lets another do the next.
 const ROUNDS: u32 = 16;
 
@@ -107,23 +128,47 @@ impl Core {
     /// Commits until `own` has its answer, on a thread that may wait. The caller has the role.
     fn lead(self: &Arc<Self>, own: &Slot) {
         let role = Role(Arc::clone(self));
-        let serve = |role: &Role| {
-            for _ in 0..ROUNDS {
-                role.0.round();
-                if own.is_answered() {
-                    break;
+        match Place::now() {
+            Place::Here => role.serve(own),
+            Place::Worker(_) if self.queue.last() < CROWD => in_place(|| role.serve(own)),
+            Place::Worker(runtime) => {
+                // Not one of the runtime's blocking threads: all of them may be taken by what waits for a commit.
+                let many = std::thread::Builder::new().name("workflow-commit".to_owned());
+                let spawned = many.spawn(move || {
+                    let _runtime = runtime.enter();
+                    role.0.serve_many();
+                });
+                // The role went with what could not be started.
+                if spawned.is_err() && self.queue.take_role() {
+                    in_place(|| Role(Arc::clone(self)).serve(own));
                 }
             }
-        };
-        match Place::now() {
-            Place::Here => serve(&role),
-            Place::Worker => in_place(|| serve(&role)),
             // The thread is there for this; it goes on as long as there is something to do.
-            Place::Aside(runtime) => drop(runtime.spawn_blocking(move || {
-                while !role.0.queue.is_empty() {
-                    role.0.round();
-                }
-            })),
+            Place::Aside(runtime) => {
+                drop(runtime.spawn_blocking(move || role.0.serve_many()));
+            }
+        }
+    }
+
+    /// Commits as long as there is something to commit.
+    fn serve_many(&self) {
+        while !self.queue.is_empty() {
+            let begun = Instant::now();
+            self.round();
+            self.gather(begun.elapsed() / 2);
+        }
+    }
+
+    /// Waits until as many are queued as the last commit answered: most of those come again at once, and what comes a
+    /// moment too late waits for a whole commit. Never longer than `limit`.
+    fn gather(&self, limit: Duration) {
+        let last = self.queue.last();
+        if last < CROWD {
+            return;
+        }
+        let begun = Instant::now();
+        while self.queue.len() < last && begun.elapsed() < limit {
+            std::thread::yield_now();
         }
     }
 
@@ -138,7 +183,7 @@ impl Core {
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
         let commit = || {
-            if self.tail().log.len() >= PRESSURE * self.options.fold_entries {
+            if self.tail().batches >= PRESSURE * self.options.fold_entries {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }
@@ -167,8 +212,12 @@ impl Core {
                 Ok(staged) => staged,
                 Err((requests, error)) => return fail(requests, error),
             };
-            let Some(error) = self.write(writer, &staged) else {
-                return self.publish(staged);
+            if staged.is_empty() {
+                return;
+            }
+            let (value, parts) = joined(&staged);
+            let Some(error) = self.write(&value) else {
+                return self.publish(staged, value.into(), parts);
             };
             writer.broken = true;
             let commit = self.tail().next;
@@ -185,17 +234,9 @@ impl Core {
         }
     }
 
-    /// Writes the batches as one value, durably.
-    fn write(&self, writer: &mut Writer, staged: &[Staged]) -> Option<StoreError> {
-        if staged.is_empty() {
-            return None;
-        }
-        writer.scratch.clear();
-        for staged in staged {
-            Bytes(&mut writer.scratch).bytes(&staged.entry.bytes);
-        }
+    /// Writes the journal's next value, durably.
+    fn write(&self, value: &[u8]) -> Option<StoreError> {
         let commit = self.tail().next;
-        let value = &writer.scratch[..];
         let written = self.file.with("committing", |database| {
             let txn = database.begin_write()?;
             txn.open_table(JOURNAL)?.insert(commit, value)?;
@@ -205,28 +246,26 @@ impl Core {
     }
 
     /// Shows the durable batches to readers, and tells those who wait.
-    fn publish(&self, staged: Vec<Staged>) {
-        if staged.is_empty() {
-            return;
-        }
+    fn publish(&self, staged: Vec<Staged>, value: Bytes, parts: Vec<Range<usize>>) {
         let mut tail = self.tail();
-        let commit = tail.next;
-        let mut requests = Vec::with_capacity(staged.len());
-        for Staged {
-            request,
-            entry,
-            stored,
-        } in staged
-        {
-            tail.push(commit, entry, stored);
-            requests.push(request);
+        let batches = staged.len();
+        let mut requests = Vec::with_capacity(batches);
+        for (mut staged, part) in staged.into_iter().zip(parts) {
+            let stored = staged.stored.take();
+            tail.push(&staged.entry().transition, value.slice(part), stored);
+            requests.push(staged.request);
         }
+        tail.close(value, batches);
         let full =
-            tail.log.len() >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
+            tail.batches >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
         drop(tail);
-        for request in &requests {
-            request.slot.answer(Ok(Appended::Applied));
-        }
+        let wakers = requests
+            .iter()
+            .map(|request| request.slot.settle(Ok(Appended::Applied)))
+            .collect();
+        // Those who wait let go of it last.
+        drop(requests);
+        Wakes::wake(wakers);
         self.signal.committed(full);
     }
 
@@ -241,14 +280,14 @@ impl Core {
         let done = self.file.with("committing", |database| {
             let mut stored = Stored::new(self, database);
             for request in requests.take().unwrap_or_default() {
-                if !seen.first(&request.change) {
+                if !seen.first(&request.slot.change) {
                     later.push(request);
                     continue;
                 }
-                match stored.judge(&tail, &request.change) {
-                    Ok(Verdict::Write(entry, stored)) => staged.push(Staged {
+                match stored.judge(&tail, &request.slot.change) {
+                    Ok(Verdict::Write(made, stored)) => staged.push(Staged {
                         request,
-                        entry,
+                        made,
                         stored,
                     }),
                     Ok(Verdict::Answer(answer)) => request.slot.answer(Ok(answer)),
@@ -266,6 +305,44 @@ impl Core {
             Err(error) => Err((requests.unwrap_or_default(), error)),
         }
     }
+}
+
+/// Tasks that are to be woken, however this goes.
+struct Wakes(Vec<Waker>);
+
+impl Wakes {
+    /// Wakes them. Many are woken from a task: a runtime that is told from outside takes a lock for each, and each may
+    /// wake a worker that has fallen asleep since the last.
+    fn wake(wakers: Vec<Waker>) {
+        let many = wakers.len() >= CROWD;
+        let wakes = Self(wakers);
+        if many && let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { drop(wakes) });
+        }
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        for waker in self.0.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+/// The batches as one value, and where each stands in it.
+fn joined(staged: &[Staged]) -> (Vec<u8>, Vec<Range<usize>>) {
+    // A length takes no more than that before it.
+    const LENGTH: usize = 5;
+    let size = |staged: &Staged| staged.entry().bytes.len() + LENGTH;
+    let mut value = Vec::with_capacity(staged.iter().map(size).sum());
+    let mut parts = Vec::with_capacity(staged.len());
+    for staged in staged {
+        let bytes = &staged.entry().bytes;
+        Writer(&mut value).bytes(bytes);
+        parts.push(value.len() - bytes.len()..value.len());
+    }
+    (value, parts)
 }
 
 /// Tells everybody the same.

@@ -1,7 +1,6 @@
 //! What becomes of what is queued: whether each change may be written, by the newest row of its run.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use redb::{Database, ReadTransaction, ReadableDatabase};
 
@@ -17,13 +16,25 @@ use crate::store::{Appended, RunRow};
 /// A batch that may be written.
 pub(super) struct Staged {
     pub(super) request: Request,
-    pub(super) entry: Arc<Entry>,
+    /// The batch, when it is not the request's own.
+    pub(super) made: Option<Box<Entry>>,
     pub(super) stored: Option<Box<RunRow>>,
+}
+
+impl Staged {
+    pub(super) fn entry(&self) -> &Entry {
+        match (&self.made, &self.request.slot.change) {
+            (Some(made), _) => made,
+            (None, Change::Batch(entry)) => entry,
+            (None, Change::Cancel(..)) => unreachable!("a cancellation was made a batch"),
+        }
+    }
 }
 
 /// Whether a change is written.
 pub(super) enum Verdict {
-    Write(Arc<Entry>, Option<Box<RunRow>>),
+    /// It is, or this batch is for it; with the run's row from the tables, when the tail does not have it.
+    Write(Option<Box<Entry>>, Option<Box<RunRow>>),
     Answer(Appended),
 }
 
@@ -96,22 +107,22 @@ impl<'a> Stored<'a> {
             },
             None => None,
         };
-        let entry = match change {
+        let made = match change {
             Change::Batch(entry) => {
                 if let Some(answer) = entry.transition.judge(row, taken)? {
                     return Ok(Verdict::Answer(answer));
                 }
-                Arc::clone(entry)
+                None
             }
             Change::Cancel(_, at) => {
                 let Some(row) = row.filter(|row| !row.state.is_final()) else {
                     return Ok(Verdict::Answer(Appended::Final));
                 };
                 let (transition, record) = Transition::cancel(row, *at);
-                Arc::new(Entry::new(transition, &[record]))
+                Some(Box::new(Entry::new(transition, &[record])))
             }
         };
-        Ok(Verdict::Write(entry, stored.map(Box::new)))
+        Ok(Verdict::Write(made, stored.map(Box::new)))
     }
 
     fn row(&mut self, run: RunKey) -> Result<Option<RunRow>, Failed> {

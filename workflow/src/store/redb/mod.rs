@@ -152,7 +152,7 @@ impl Store for RedbStore {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         let change = append
             .split()
-            .map(|(transition, records)| Change::Batch(Arc::new(Entry::new(transition, &records))));
+            .map(|(transition, records)| Change::Batch(Entry::new(transition, &records)));
         Box::pin(Appending::new(&self.core, change))
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Queue(Mutex<Inner>);
 struct Inner {
     waiting: VecDeque<Request>,
     role: Role,
+    /// How many the last commit took.
+    last: usize,
     refuses: Option<Refusal>,
 }
 
@@ -44,22 +46,29 @@ pub(super) enum Refusal {
 /// One append that waits.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) change: Change,
     pub(super) slot: Arc<Slot>,
 }
 
 /// What is to be written.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are batches, each in the slot's own memory"
+)]
 #[derive(Debug)]
 pub(super) enum Change {
     /// This batch.
-    Batch(Arc<Entry>),
+    Batch(Entry),
     /// The cancellation of a run, made when the row to be cancelled is known.
     Cancel(RunKey, Timestamp),
 }
 
-/// Where the answer is put.
+/// What is asked, and where the answer is put. It stays with the one who waits, and so goes on the thread that it came
+/// from: memory that another thread frees is slow to get again.
 #[derive(Debug)]
-pub(super) struct Slot(Mutex<Waiter>);
+pub(super) struct Slot {
+    pub(super) change: Change,
+    waiter: Mutex<Waiter>,
+}
 
 #[derive(Debug)]
 struct Waiter {
@@ -70,29 +79,18 @@ struct Waiter {
 }
 
 impl Queue {
-    /// Queues a change. `true` when the caller has the role now.
-    pub(super) fn push(
-        &self,
-        change: Change,
-        waker: Waker,
-    ) -> Result<(Arc<Slot>, bool), StoreError> {
-        let slot = Arc::new(Slot(Mutex::new(Waiter {
-            answer: None,
-            waker,
-            answered: false,
-            gone: false,
-        })));
+    /// Queues what this slot asks. `true` when the caller has the role now.
+    pub(super) fn push(&self, slot: &Arc<Slot>) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         if let Some(refusal) = inner.refuses {
             return Err(refusal.error());
         }
         inner.waiting.push_back(Request {
-            change,
-            slot: Arc::clone(&slot),
+            slot: Arc::clone(slot),
         });
         let leads = inner.role != Role::Taken;
         inner.role = Role::Taken;
-        Ok((slot, leads))
+        Ok(leads)
     }
 
     /// Takes the role, if it is to be had and there is work.
@@ -126,6 +124,7 @@ impl Queue {
     pub(super) fn drain(&self, limit: usize) -> Vec<Request> {
         let mut inner = self.lock();
         let count = inner.waiting.len().min(limit);
+        inner.last = count;
         inner.waiting.drain(..count).collect()
     }
 
@@ -148,7 +147,16 @@ impl Queue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().waiting.is_empty()
+        self.len() == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    /// How many the last commit took.
+    pub(super) fn last(&self) -> usize {
+        self.lock().last
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -165,14 +173,30 @@ impl Inner {
 }
 
 impl Slot {
+    pub(super) fn new(change: Change) -> Self {
+        Self {
+            change,
+            waiter: Mutex::new(Waiter {
+                answer: None,
+                waker: Waker::noop().clone(),
+                answered: false,
+                gone: false,
+            }),
+        }
+    }
+
     /// Gives the answer.
     pub(super) fn answer(&self, answer: Result<Appended, StoreError>) {
+        self.settle(answer).wake();
+    }
+
+    /// Puts the answer there, and says whom to wake.
+    #[must_use]
+    pub(super) fn settle(&self, answer: Result<Appended, StoreError>) -> Waker {
         let mut waiter = self.lock();
         waiter.answer = Some(answer);
         waiter.answered = true;
-        let waker = std::mem::replace(&mut waiter.waker, Waker::noop().clone());
-        drop(waiter);
-        waker.wake();
+        std::mem::replace(&mut waiter.waker, Waker::noop().clone())
     }
 
     /// The answer, if it is there.
@@ -206,7 +230,7 @@ impl Slot {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiter> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

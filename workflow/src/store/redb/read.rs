@@ -10,7 +10,7 @@ use bytes::Bytes;
 use redb::ReadTransaction;
 
 use super::core::Core;
-use super::entry::{framed, prune};
+use super::entry::{Logged, framed, prune};
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
 use crate::replay::{Record, RunId, RunKey, RunState, Timestamp};
@@ -77,15 +77,18 @@ impl Core {
                     return Ok(None);
                 }
                 let mut records = Vec::new();
-                let begins = entries.front().filter(|(commit, _)| *commit >= folded);
-                if begins.is_none_or(|(_, entry)| entry.transition.create.is_none()) {
+                let entries = entries.iter().filter(|(commit, _)| *commit >= folded);
+                let mut entries = entries.map(|(_, entry)| Logged::read(entry)).peekable();
+                let begins = entries.peek().and_then(|entry| entry.as_ref().ok());
+                if begins.is_none_or(|entry| entry.transition.create.is_none()) {
                     for (_, chunk) in tables::chunks(txn, run)? {
-                        framed(&chunk, &mut records)?;
+                        framed(&chunk, &mut records, "chunk of records")?;
                     }
                 }
-                for (_, entry) in entries.iter().filter(|(commit, _)| *commit >= folded) {
+                for entry in entries {
+                    let entry = entry?;
                     prune(&mut records, &entry.transition)?;
-                    records.extend(entry.records.iter().cloned());
+                    framed(&entry.records, &mut records, "batch")?;
                 }
                 let history = records
                     .iter()
