@@ -183,6 +183,8 @@ messages! {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -198,6 +200,40 @@ mod tests {
                     !text.starts_with("error:") && !text.contains('\n'),
                     "{name}: {text}"
                 );
+            }
+        }
+    }
+
+    /// Whether `line` says this, with any words for `{0}`, `{1}` and so on.
+    fn says(mut line: &str, what: &str) -> bool {
+        what.split(['{', '}'])
+            .step_by(2)
+            .all(|part| match line.find(part) {
+                Some(at) => {
+                    line = &line[at + part.len()..];
+                    true
+                }
+                None => false,
+            })
+    }
+
+    #[test]
+    fn every_message_is_shown_by_a_program_that_does_not_compile() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ui-tests/fail");
+        let mut shown = String::new();
+        for family in fs::read_dir(folder).expect("the repository is whole") {
+            for file in fs::read_dir(family.unwrap().path()).expect("it holds folders only") {
+                let path = file.unwrap().path();
+                if path.extension().is_some_and(|kind| kind == "stderr") {
+                    shown += &fs::read_to_string(path).unwrap();
+                }
+            }
+        }
+        for (name, message) in ALL {
+            // A bug of ours has no program.
+            if *name != "PANICKED" {
+                let said = shown.lines().any(|line| says(line, message.what));
+                assert!(said, "{name} is shown nowhere");
             }
         }
     }

@@ -64,8 +64,7 @@ pub(crate) struct Driver {
     timer: Option<(Timestamp, Pin<Box<Sleep>>)>,
     /// How long a run that waits for others stays in memory.
     lingering: Option<Pin<Box<Sleep>>>,
-    grace: Option<Pin<Box<Sleep>>>,
-    draining: bool,
+    eviction: Eviction,
     /// The run's row says that it is parked.
     was_parked: bool,
     span: tracing::Span,
@@ -78,6 +77,15 @@ enum Reading {
     Pause(Pin<Box<Sleep>>),
 }
 
+/// Whether the run is to leave memory.
+enum Eviction {
+    None,
+    /// Its bodies may end until then.
+    Grace(Pin<Box<Sleep>>),
+    /// Their time is up.
+    Over,
+}
+
 /// A batch under way, and again if the store fails.
 struct Writing {
     append: Append,
@@ -85,9 +93,24 @@ struct Writing {
     state: WritingState,
 }
 
+impl Writing {
+    fn is_failed(&self) -> bool {
+        matches!(self.state, WritingState::Backoff(..))
+    }
+
+    /// How the drive ends when a batch that failed is not written again.
+    fn given_up(self) -> Option<Exit> {
+        let unborn = self.append.create.is_some();
+        match self.state {
+            WritingState::Backoff(_, error) => Some(Exit::Storage { error, unborn }),
+            WritingState::Appending(_) => None,
+        }
+    }
+}
+
 enum WritingState {
     Appending(BoxFuture<'static, Result<Appended, StoreError>>),
-    Backoff(Pin<Box<Sleep>>),
+    Backoff(Pin<Box<Sleep>>, StoreError),
 }
 
 impl Driver {
@@ -117,8 +140,7 @@ impl Driver {
             reading: None,
             timer: None,
             lingering: None,
-            grace: None,
-            draining: false,
+            eviction: Eviction::None,
             was_parked,
             span,
         }
@@ -408,12 +430,17 @@ impl Driver {
 
     /// Goes on with the batch under way. Ready(None) when it landed.
     fn poll_append(&mut self, cx: &mut Context<'_>) -> Poll<Option<Exit>> {
+        // A shutdown does not wait for a store that fails for longer than for a body.
+        let no_more = matches!(self.eviction, Eviction::Over) && self.inner.is_closing();
         loop {
+            if no_more && let Some(failed) = self.writing.take_if(|writing| writing.is_failed()) {
+                return Poll::Ready(failed.given_up());
+            }
             let Some(writing) = &mut self.writing else {
                 return Poll::Pending;
             };
             let answer = match &mut writing.state {
-                WritingState::Backoff(sleep) => {
+                WritingState::Backoff(sleep, _) => {
                     std::task::ready!(sleep.as_mut().poll(cx));
                     let again = writing.append.clone();
                     let state = WritingState::Appending(self.appending(again));
@@ -433,7 +460,8 @@ impl Driver {
                     writing.attempt += 1;
                     let wait = retry::storage(writing.attempt);
                     tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
-                    writing.state = WritingState::Backoff(Box::pin(tokio::time::sleep(wait)));
+                    writing.state =
+                        WritingState::Backoff(Box::pin(tokio::time::sleep(wait)), error);
                     continue;
                 }
                 Err(error) => {
@@ -496,7 +524,7 @@ impl Driver {
         if replay.phase() == Phase::Live
             && replay.pending() == 0
             && self.finished.is_none()
-            && !self.draining
+            && !self.draining()
         {
             drop(replay);
             let detail = "the workflow awaits something that is not durable: nothing that is recorded can wake it. \
@@ -514,7 +542,7 @@ impl Driver {
 
     /// Whether a run that only waits leaves memory now. One that waits for others stays a while: an answer often comes soon.
     fn leaves(&mut self, wake_at: Option<Timestamp>, waits_for_others: bool) -> bool {
-        if self.draining || self.inner.is_crowded() {
+        if self.draining() || self.inner.is_crowded() {
             return true;
         }
         if !waits_for_others {
@@ -529,11 +557,11 @@ impl Driver {
 
     /// Polls the timers; true when one of them fired.
     fn poll_timers(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Some(grace) = &mut self.grace
+        if let Eviction::Grace(grace) = &mut self.eviction
             && grace.as_mut().poll(cx).is_ready()
         {
-            self.grace = None;
-            // Their time is up: what has not ended is dropped, and begins again with the next drive.
+            self.eviction = Eviction::Over;
+            // What has not ended is dropped, and begins again with the next drive.
             self.drop_body();
             self.run.replay().handle_dropped();
             return true;
@@ -548,7 +576,7 @@ impl Driver {
             self.timer = None;
             return false;
         };
-        if self.draining || self.parking.is_some() {
+        if self.draining() || self.parking.is_some() {
             return false;
         }
         loop {
@@ -578,6 +606,11 @@ impl Driver {
 
     // ===== told from outside =====
 
+    /// Whether the run begins nothing any more, because it is to leave memory.
+    fn draining(&self) -> bool {
+        !matches!(self.eviction, Eviction::None)
+    }
+
     fn obey(&mut self) -> Option<Exit> {
         match self.live.command()? {
             Command::Cancelled => {
@@ -585,9 +618,8 @@ impl Driver {
                 Some(Exit::Refused(Appended::Final))
             }
             Command::Evict { by } => {
-                self.draining = true;
                 self.run.replay().handle_drain();
-                self.grace = Some(Box::pin(tokio::time::sleep_until(by)));
+                self.eviction = Eviction::Grace(Box::pin(tokio::time::sleep_until(by)));
                 // A run that has not passed the gate has nothing to save, and is due when its row says.
                 let replay = self.run.replay();
                 let replaying = replay.phase() == Phase::Replaying

@@ -75,6 +75,15 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// A run's row and its whole kept history, in `seq` order, as of one instant.
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>>;
 
+    /// A run's first record, as [`load`](Store::load) would give it. A start that is made again compares its input
+    /// with it, so a store reads it without the rest where it can.
+    fn first(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
+        Box::pin(async move {
+            let loaded = self.load(run).await?;
+            Ok(loaded.and_then(|loaded| loaded.history.into_iter().next()))
+        })
+    }
+
     /// Up to `limit` runs whose wake time is not after `until`, in order of (wake time, number), from the one after
     /// `after` on.
     fn due(
@@ -185,6 +194,13 @@ pub struct InboxChange {
     /// The newest arrival that the writer had seen. When the run waits for channels after this batch and a newer message
     /// on one of them is in the inbox, it is due at once: a sender never loses a wake-up.
     pub seen: u64,
+}
+
+impl InboxChange {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.returns.is_empty() && self.takes.is_empty() && self.dead.is_empty()
+    }
 }
 
 /// What a batch does to others than its run.

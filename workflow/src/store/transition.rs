@@ -1,5 +1,6 @@
 //! What every store does with a batch: whether it may be written, and what the run's row is afterwards.
 
+use super::mail::Effect;
 use super::{Append, Appended, InboxChange, NewRun, Post, RunPatch, RunRow, StoreError};
 use crate::replay::{Body, Finished, Location, Record, RunKey, RunState, Timestamp};
 
@@ -16,7 +17,12 @@ pub(crate) struct Transition {
     pub(crate) create: Option<NewRun>,
     pub(crate) deletes: Vec<Location>,
     pub(crate) patch: RunPatch,
+    /// What becomes of messages; of most batches, nothing.
+    pub(crate) effects: Vec<Effect>,
 }
+
+/// The number that no run has.
+pub(crate) const NOBODY: RunKey = RunKey(0);
 
 /// An [`Append`] taken apart: what it asks of its row, its records, and what it does to inboxes and to others.
 pub(crate) struct Parts {
@@ -44,6 +50,7 @@ impl Append {
                 create: self.create,
                 deletes: self.deletes,
                 patch: self.patch,
+                effects: Vec::new(),
             },
             records: self.records,
             inbox: self.inbox,
@@ -84,6 +91,7 @@ impl Transition {
                 code: row.advanced_by,
                 ..RunPatch::default()
             },
+            effects: Vec::new(),
         };
         let body = Body::Finished(Finished::Cancelled);
         (
@@ -98,10 +106,10 @@ impl Transition {
         )
     }
 
-    /// That of no run, for what concerns none: no run has the number 0.
+    /// That of no run, for what concerns none.
     pub(crate) fn nobody() -> Self {
         Self {
-            run: RunKey(0),
+            run: NOBODY,
             epoch: 0,
             number: 0,
             expected_seq: 0,
@@ -109,13 +117,13 @@ impl Transition {
             create: None,
             deletes: Vec::new(),
             patch: RunPatch::default(),
+            effects: Vec::new(),
         }
     }
 
     #[cfg(feature = "redb")]
-    #[expect(dead_code, reason = "the file does not keep messages yet")]
     pub(crate) fn is_nobody(&self) -> bool {
-        self.run == RunKey(0)
+        self.run == NOBODY
     }
 
     /// What happens to a run without its owner doing anything: nothing yet.
@@ -133,6 +141,7 @@ impl Transition {
                 code: row.advanced_by,
                 ..RunPatch::default()
             },
+            effects: Vec::new(),
         }
     }
 
@@ -199,6 +208,9 @@ impl Transition {
         let patch = &self.patch;
         row.epoch = self.epoch;
         row.last_seq = self.last_seq;
+        for effect in &self.effects {
+            effect.apply(row);
+        }
         if self.number > 0 {
             row.last_append = (self.epoch, self.number);
         }
@@ -224,6 +236,22 @@ impl Transition {
                 row.waits = None;
                 row.finished_at = Some(patch.at);
             }
+        }
+    }
+
+    /// Whether one that changes no inbox concerns messages all the same, when it is written to this row: it ends a child,
+    /// waits for what is there already, or begins a run to which something was sent before.
+    #[cfg(feature = "redb")]
+    pub(crate) fn concerns_mail(&self, row: Option<&RunRow>, seen: u64, strays: bool) -> bool {
+        let ends = self.patch.state.is_some_and(RunState::is_final);
+        match (&self.create, row) {
+            (Some(new), _) => strays || (ends && new.parent.is_some() && !new.detached),
+            (None, Some(row)) if ends => row.parent.is_some() && !row.detached,
+            (None, Some(row)) if row.inbox_seq > seen => match &self.patch.waits {
+                Some(waits) => waits.is_some(),
+                None => row.waits.is_some(),
+            },
+            (None, _) => false,
         }
     }
 

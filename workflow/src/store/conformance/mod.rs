@@ -89,6 +89,7 @@ macro_rules! conformance {
     ($harness:ty) => {
         $crate::conformance! { @laws $harness;
             an_append_is_seen_by_every_read
+            the_first_record_is_that_of_the_history
             the_last_write_of_a_row_wins
             what_does_not_exist_is_not_found
             an_id_is_given_to_one_run
@@ -132,6 +133,7 @@ macro_rules! conformance {
             what_cannot_be_read_is_a_dead_letter
             a_final_run_takes_no_messages
             a_message_that_comes_before_its_run_is_kept
+            a_message_long_kept_is_there_when_its_run_begins
             a_message_for_nobody_lapses
             inboxes_are_exact_under_random_operations
             posts_are_written_with_their_batch

@@ -1,16 +1,16 @@
 //! What the store, its futures and its keeper share.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use redb::{ReadTransaction, ReadableTable};
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 
-use super::entry::Entry;
+use super::entry::{Logged, split};
 use super::file::{File, Source};
 use super::keeper::Signal;
 use super::queue::{Queue, Refusal};
-use super::tables::{self, Failed, JOURNAL, META, RUNS, meta};
+use super::tables::{self, Failed, JOURNAL, META, RUNS, STRAYS, meta};
 use super::tail::Tail;
 use crate::store::{Identity, StoreError};
 
@@ -41,7 +41,6 @@ pub(super) struct Options {
 pub(super) struct Writer {
     /// A write failed: nothing can be written until the file was opened again.
     pub(super) broken: bool,
-    pub(super) scratch: Vec<u8>,
 }
 
 impl Core {
@@ -95,14 +94,20 @@ impl Core {
     ) -> Result<T, StoreError> {
         match self.file.read(operation, &mut work) {
             Err(error) if error.is_retryable() => {
-                let writer = &mut *self.writer();
-                if writer.broken {
-                    self.recover(writer)?;
-                }
+                self.mend()?;
                 self.file.read(operation, work)
             }
             read => read,
         }
+    }
+
+    /// Opens the file again if a write failed.
+    pub(super) fn mend(&self) -> Result<(), StoreError> {
+        let writer = &mut *self.writer();
+        if writer.broken {
+            self.recover(writer)?;
+        }
+        Ok(())
     }
 
     pub(super) fn check_open(&self) -> Result<(), StoreError> {
@@ -124,20 +129,28 @@ fn read_tail(file: &File) -> Result<Tail, StoreError> {
             .map_or(0, |value| value.value());
         let mut tail = Tail {
             next: u64::try_from(folded).unwrap_or(u64::MAX),
+            strays: !txn.open_table(STRAYS)?.is_empty()?,
             ..Tail::default()
         };
         for value in journal.iter()? {
             let (commit, value) = value?;
-            for entry in Entry::read_all(&Bytes::copy_from_slice(value.value()))? {
-                let known =
-                    entry.transition.create.is_some() || tail.runs.contains_key(&entry.run());
+            tail.next = commit.value();
+            let value = Bytes::copy_from_slice(value.value());
+            let entries = split(&value)?;
+            let batches = entries.len();
+            for entry in entries {
+                let transition = Logged::read(&entry)?.transition;
+                let known = transition.create.is_some()
+                    || transition.is_nobody()
+                    || tail.runs.contains_key(&transition.run);
                 let stored = if known {
                     None
                 } else {
-                    tables::row(&runs, entry.run())?
+                    tables::row(&runs, transition.run)?
                 };
-                tail.push(commit.value(), Arc::new(entry), stored.map(Box::new));
+                tail.push(&transition, entry, stored.map(Box::new));
             }
+            tail.close(value, batches);
         }
         Ok::<_, Failed>(tail)
     })

@@ -9,9 +9,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use super::draft::Encoded;
 use super::entry::Entry;
-use crate::replay::{RunKey, Timestamp};
-use crate::store::{Appended, StoreError};
+use crate::replay::{NewMessage, RunId, RunKey, Timestamp};
+use crate::store::transition::Transition;
+use crate::store::{Appended, Delivery, InboxChange, Post, StoreError};
 
 /// What waits to be committed.
 #[derive(Debug, Default)]
@@ -46,55 +48,80 @@ pub(super) enum Refusal {
 /// One append that waits.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) change: Change,
     pub(super) slot: Arc<Slot>,
 }
 
 /// What is to be written.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are batches, and a box would cost each of them an allocation"
+)]
 pub(super) enum Change {
-    /// This batch.
-    Batch(Arc<Entry>),
+    /// This batch, which does nothing to messages; its writer had seen the inbox so far.
+    Batch(Entry, u64),
+    /// This batch, which does.
+    Mail(Box<Mail>),
+    /// The delivery of a message.
+    Deliver(Box<Deliver>),
     /// The cancellation of a run, made when the row to be cancelled is known.
     Cancel(RunKey, Timestamp),
 }
 
-/// Where the answer is put.
+/// A batch with what it does to messages and to others.
+#[derive(Debug, Clone)]
+pub(super) struct Mail {
+    pub(super) transition: Transition,
+    pub(super) records: Encoded,
+    pub(super) inbox: InboxChange,
+    pub(super) posts: Vec<Post>,
+}
+
+/// A message to be delivered.
 #[derive(Debug)]
-pub(super) struct Slot(Mutex<Waiter>);
+pub(super) struct Deliver {
+    pub(super) to: RunId,
+    pub(super) message: NewMessage,
+    pub(super) at: Timestamp,
+    pub(super) keep_until: Timestamp,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    Appended(Appended),
+    Delivered(Delivery),
+}
+
+/// What is asked, and where the answer is put. It stays with the one who waits, and so goes on the thread that it came
+/// from: memory that another thread frees is slow to get again.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) change: Change,
+    waiter: Mutex<Waiter>,
+}
 
 #[derive(Debug)]
 struct Waiter {
-    answer: Option<Result<Appended, StoreError>>,
+    answer: Option<Result<Outcome, StoreError>>,
     waker: Waker,
     answered: bool,
     gone: bool,
 }
 
 impl Queue {
-    /// Queues a change. `true` when the caller has the role now.
-    pub(super) fn push(
-        &self,
-        change: Change,
-        waker: Waker,
-    ) -> Result<(Arc<Slot>, bool), StoreError> {
-        let slot = Arc::new(Slot(Mutex::new(Waiter {
-            answer: None,
-            waker,
-            answered: false,
-            gone: false,
-        })));
+    /// Queues what this slot asks. `true` when the caller has the role now.
+    pub(super) fn push(&self, slot: &Arc<Slot>) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         if let Some(refusal) = inner.refuses {
             return Err(refusal.error());
         }
         inner.waiting.push_back(Request {
-            change,
-            slot: Arc::clone(&slot),
+            slot: Arc::clone(slot),
         });
         let leads = inner.role != Role::Taken;
         inner.role = Role::Taken;
-        Ok((slot, leads))
+        Ok(leads)
     }
 
     /// Takes the role, if it is to be had and there is work.
@@ -177,14 +204,26 @@ impl Inner {
 }
 
 impl Slot {
+    pub(super) fn new(change: Change) -> Self {
+        Self {
+            change,
+            waiter: Mutex::new(Waiter {
+                answer: None,
+                waker: Waker::noop().clone(),
+                answered: false,
+                gone: false,
+            }),
+        }
+    }
+
     /// Gives the answer.
-    pub(super) fn answer(&self, answer: Result<Appended, StoreError>) {
+    pub(super) fn answer(&self, answer: Result<Outcome, StoreError>) {
         self.settle(answer).wake();
     }
 
     /// Puts the answer there, and says whom to wake.
     #[must_use]
-    pub(super) fn settle(&self, answer: Result<Appended, StoreError>) -> Waker {
+    pub(super) fn settle(&self, answer: Result<Outcome, StoreError>) -> Waker {
         let mut waiter = self.lock();
         waiter.answer = Some(answer);
         waiter.answered = true;
@@ -192,7 +231,7 @@ impl Slot {
     }
 
     /// The answer, if it is there.
-    pub(super) fn taken(&self) -> Option<Result<Appended, StoreError>> {
+    pub(super) fn taken(&self) -> Option<Result<Outcome, StoreError>> {
         self.lock().answer.take()
     }
 
@@ -222,7 +261,7 @@ impl Slot {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiter> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

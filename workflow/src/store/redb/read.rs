@@ -10,12 +10,13 @@ use bytes::Bytes;
 use redb::ReadTransaction;
 
 use super::core::Core;
-use super::entry::{framed, prune};
+use super::entry::{Logged, framed, prune};
+use super::mail::Layers;
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
-use crate::replay::{RunId, RunKey, RunState, Timestamp};
+use crate::replay::{Message, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::encoding::decode_record;
-use crate::store::{Loaded, Page, RunFilter, RunRow, StoreError};
+use crate::store::{Answer, DeadLetter, Loaded, Page, RunFilter, RunRow, StoreError};
 
 /// A listing looks at so many rows before it lets commits go on.
 const SLICE: usize = 256;
@@ -77,15 +78,18 @@ impl Core {
                     return Ok(None);
                 }
                 let mut records = Vec::new();
-                let begins = entries.front().filter(|(commit, _)| *commit >= folded);
-                if begins.is_none_or(|(_, entry)| entry.transition.create.is_none()) {
+                let entries = entries.iter().filter(|(commit, _)| *commit >= folded);
+                let mut entries = entries.map(|(_, entry)| Logged::read(entry)).peekable();
+                let begins = entries.peek().and_then(|entry| entry.as_ref().ok());
+                if begins.is_none_or(|entry| entry.transition.create.is_none()) {
                     for (_, chunk) in tables::chunks(txn, run)? {
-                        framed(&chunk, &mut records)?;
+                        framed(&chunk, &mut records, "chunk of records")?;
                     }
                 }
-                for (_, entry) in entries.iter().filter(|(commit, _)| *commit >= folded) {
+                for entry in entries {
+                    let entry = entry?;
                     prune(&mut records, &entry.transition)?;
-                    records.extend(entry.records.iter().cloned());
+                    framed(&entry.records, &mut records, "batch")?;
                 }
                 let history = records
                     .iter()
@@ -97,6 +101,96 @@ impl Core {
                 return Ok(loaded);
             }
         }
+    }
+
+    pub(super) fn first(&self, run: RunKey) -> Result<Option<Record>, StoreError> {
+        self.check_open()?;
+        let entries = {
+            let tail = self.tail();
+            tail.runs
+                .get(&run)
+                .map(|run| run.entries.clone())
+                .unwrap_or_default()
+        };
+        let entries = entries.iter().map(|(_, entry)| Logged::read(entry));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        let begins = entries
+            .first()
+            .filter(|entry| entry.transition.create.is_some());
+        let first = match begins {
+            Some(entry) => {
+                let mut records = Vec::new();
+                framed(&entry.records, &mut records, "batch")?;
+                records.into_iter().next()
+            }
+            None => self.read("reading a run's beginning", |txn| {
+                tables::first_record(txn, run)
+            })?,
+        };
+        let mut kept = Vec::from_iter(first);
+        let stored = !kept.is_empty();
+        for entry in &entries {
+            prune(&mut kept, &entry.transition)?;
+        }
+        match kept.first() {
+            Some(first) => decode_record(first).map(Some),
+            // Nobody deletes a run's beginning. If somebody does, what is first then is not known before all is read.
+            None if stored => {
+                let loaded = self.load(run)?;
+                Ok(loaded.and_then(|loaded| loaded.history.into_iter().next()))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Asks for mail: what is not folded, and one snapshot of what is. The tail is held meanwhile, so that both are of one
+    /// instant.
+    fn mail<T>(
+        &self,
+        operation: &'static str,
+        ask: impl Fn(Layers<'_>) -> Result<T, Failed>,
+    ) -> Result<T, StoreError> {
+        self.check_open()?;
+        let read = || {
+            let tail = self.tail();
+            self.file.read(operation, |txn| {
+                ask(Layers {
+                    here: &[&tail.mail],
+                    txn,
+                })
+            })
+        };
+        match read() {
+            Err(error) if error.is_retryable() => {
+                self.mend()?;
+                read()
+            }
+            asked => asked,
+        }
+    }
+
+    pub(super) fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.mail("reading an inbox", |mail| mail.inbox(run, after, limit))
+    }
+
+    pub(super) fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.mail("reading dead letters", |mail| {
+            mail.dead_letters(run, after, limit)
+        })
+    }
+
+    pub(super) fn answer(&self, request: u128) -> Result<Option<Answer>, StoreError> {
+        self.mail("reading an answer", |mail| mail.answer(request))
     }
 
     pub(super) fn due(
