@@ -86,14 +86,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn unsupported(operation: &'static str) -> Self {
-        Self::Io {
-            operation,
-            retryable: false,
-            source: "this store does not do that yet".into(),
-        }
-    }
-
     /// Whether trying the same again may help.
     pub fn is_retryable(&self) -> bool {
         matches!(

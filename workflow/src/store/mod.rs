@@ -188,6 +188,13 @@ pub struct InboxChange {
     pub seen: u64,
 }
 
+impl InboxChange {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.returns.is_empty() && self.takes.is_empty() && self.dead.is_empty()
+    }
+}
+
 /// What a batch does to others than its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -113,7 +113,6 @@ impl Transition {
     }
 
     #[cfg(feature = "redb")]
-    #[expect(dead_code, reason = "the file does not keep messages yet")]
     pub(crate) fn is_nobody(&self) -> bool {
         self.run == RunKey(0)
     }
@@ -224,6 +223,22 @@ impl Transition {
                 row.waits = None;
                 row.finished_at = Some(patch.at);
             }
+        }
+    }
+
+    /// Whether one that changes no inbox concerns messages all the same, when it is written to this row: it ends a child,
+    /// waits for what is there already, or begins a run to which something was sent before.
+    #[cfg(feature = "redb")]
+    pub(crate) fn concerns_mail(&self, row: Option<&RunRow>, seen: u64, strays: bool) -> bool {
+        let ends = self.patch.state.is_some_and(RunState::is_final);
+        match (&self.create, row) {
+            (Some(new), _) => strays || (ends && new.parent.is_some() && !new.detached),
+            (None, Some(row)) if ends => row.parent.is_some() && !row.detached,
+            (None, Some(row)) if row.inbox_seq > seen => match &self.patch.waits {
+                Some(waits) => waits.is_some(),
+                None => row.waits.is_some(),
+            },
+            (None, _) => false,
         }
     }
 

@@ -37,12 +37,16 @@ mod row;
 mod tags;
 mod write;
 
-pub use mail::{decode_finished, encode_finished};
+pub use mail::{
+    decode_answer, decode_dead_letter, decode_finished, decode_message, encode_answer,
+    encode_dead_letter, encode_finished, encode_message,
+};
 pub use record::{Peek, decode_record, encode_record, peek_record};
 pub use row::{decode_row, encode_row};
 
 #[cfg(feature = "redb")]
 pub(crate) use self::{
+    mail::{get_effect, put_effect},
     read::Reader,
     row::{get_new_run, get_patch, put_new_run, put_patch},
     write::{Writer, seal},

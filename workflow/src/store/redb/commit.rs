@@ -10,17 +10,19 @@ use tokio::runtime::Handle;
 
 use super::blocking::{Place, in_place};
 use super::core::{Core, Writer};
+use super::draft::Draft;
 use super::judge::{Seen, Staged, Stored, Verdict};
-use super::queue::{Change, Refusal, Request, Slot};
+use super::queue::{Change, Outcome, Refusal, Request, Slot};
 use super::tables::JOURNAL;
 use crate::store::encoding::Writer as Bytes;
 use crate::store::{Appended, StoreError};
 
-/// An append under way.
+/// A change under way, and how its outcome is told.
 #[derive(Debug)]
-pub(super) struct Appending<'a> {
+pub(super) struct Appending<'a, T> {
     core: &'a Arc<Core>,
     state: State,
+    tell: fn(Outcome) -> Option<T>,
 }
 
 #[derive(Debug)]
@@ -30,17 +32,22 @@ enum State {
     Done,
 }
 
-impl<'a> Appending<'a> {
-    pub(super) fn new(core: &'a Arc<Core>, change: Result<Change, StoreError>) -> Self {
+impl<'a, T> Appending<'a, T> {
+    pub(super) fn new(
+        core: &'a Arc<Core>,
+        change: Result<Change, StoreError>,
+        tell: fn(Outcome) -> Option<T>,
+    ) -> Self {
         Self {
             core,
             state: State::New(change),
+            tell,
         }
     }
 }
 
-impl Future for Appending<'_> {
-    type Output = Result<Appended, StoreError>;
+impl<T> Future for Appending<'_, T> {
+    type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let core = self.core;
@@ -64,7 +71,8 @@ impl Future for Appending<'_> {
             slot.wait(cx.waker());
             if let Some(answer) = slot.taken() {
                 self.state = State::Done;
-                return Poll::Ready(answer);
+                let told = answer.map(self.tell);
+                return Poll::Ready(told.and_then(|told| told.ok_or(StoreError::Closed)));
             }
             if !core.queue.take_role() {
                 self.state = State::Waiting(slot);
@@ -75,7 +83,7 @@ impl Future for Appending<'_> {
     }
 }
 
-impl Drop for Appending<'_> {
+impl<T> Drop for Appending<'_, T> {
     fn drop(&mut self) {
         if let State::Waiting(slot) = &self.state {
             slot.leave();
@@ -197,15 +205,16 @@ impl Core {
             };
             writer.broken = true;
             let commit = self.tail().next;
-            requests = staged.into_iter().map(|staged| staged.request).collect();
-            if !error.is_retryable() || left == 0 {
-                return fail(requests, error);
-            }
             // The failed commit may be in the file all the same; only the file can tell.
-            if self.recover(writer).is_ok() && self.tail().next > commit {
-                return requests
-                    .iter()
-                    .for_each(|request| request.slot.answer(Ok(Appended::Applied)));
+            let retries = error.is_retryable() && left > 0;
+            if retries && self.recover(writer).is_ok() && self.tail().next > commit {
+                return staged.into_iter().for_each(|staged| {
+                    staged.request.slot.answer(Ok(staged.outcome));
+                });
+            }
+            requests = staged.into_iter().map(|staged| staged.request).collect();
+            if !retries {
+                return fail(requests, error);
             }
         }
     }
@@ -218,6 +227,9 @@ impl Core {
         writer.scratch.clear();
         for staged in staged {
             Bytes(&mut writer.scratch).bytes(&staged.entry.bytes);
+            for (entry, _) in &staged.more {
+                Bytes(&mut writer.scratch).bytes(&entry.bytes);
+            }
         }
         let commit = self.tail().next;
         let value = &writer.scratch[..];
@@ -241,17 +253,23 @@ impl Core {
             request,
             entry,
             stored,
+            more,
+            outcome,
+            ..
         } in staged
         {
             tail.push(commit, entry, stored);
-            requests.push(request);
+            for (entry, stored) in more {
+                tail.push(commit, entry, stored);
+            }
+            requests.push((request, outcome));
         }
         let full =
             tail.log.len() >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
         drop(tail);
         let wakers = requests
-            .iter()
-            .map(|request| request.slot.settle(Ok(Appended::Applied)))
+            .into_iter()
+            .map(|(request, outcome)| request.slot.settle(Ok(outcome)))
             .collect();
         Wakes::wake(wakers);
         self.signal.committed(full);
@@ -263,6 +281,7 @@ impl Core {
         let mut staged = Vec::with_capacity(requests.len());
         let mut later = Vec::new();
         let mut seen = Seen::new(requests.len());
+        let mut draft = Draft::default();
         let mut requests = Some(requests);
         let tail = self.tail();
         let done = self.file.with("committing", |database| {
@@ -272,12 +291,29 @@ impl Core {
                     later.push(request);
                     continue;
                 }
-                match stored.judge(&tail, &request.change) {
+                match stored.judge(&tail, &mut draft, &mut seen, &staged, &request.change) {
                     Ok(Verdict::Write(entry, stored)) => staged.push(Staged {
                         request,
                         entry,
                         stored,
+                        more: Vec::new(),
+                        drafted: false,
+                        outcome: Outcome::Appended(Appended::Applied),
                     }),
+                    Ok(Verdict::WriteAll(written, outcome)) => {
+                        let mut more = written.into_iter();
+                        if let Some((entry, stored)) = more.next() {
+                            staged.push(Staged {
+                                request,
+                                entry,
+                                stored,
+                                more: more.collect(),
+                                drafted: true,
+                                outcome,
+                            });
+                        }
+                    }
+                    Ok(Verdict::Later) => later.push(request),
                     Ok(Verdict::Answer(answer)) => request.slot.answer(Ok(answer)),
                     Err(failed) => request
                         .slot

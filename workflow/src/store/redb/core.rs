@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use redb::{ReadTransaction, ReadableTable};
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 
 use super::entry::Entry;
 use super::file::{File, Source};
 use super::keeper::Signal;
 use super::queue::{Queue, Refusal};
-use super::tables::{self, Failed, JOURNAL, META, RUNS, meta};
+use super::tables::{self, Failed, JOURNAL, META, RUNS, STRAYS, meta};
 use super::tail::Tail;
 use crate::store::{Identity, StoreError};
 
@@ -124,13 +124,13 @@ fn read_tail(file: &File) -> Result<Tail, StoreError> {
             .map_or(0, |value| value.value());
         let mut tail = Tail {
             next: u64::try_from(folded).unwrap_or(u64::MAX),
+            strays: !txn.open_table(STRAYS)?.is_empty()?,
             ..Tail::default()
         };
         for value in journal.iter()? {
             let (commit, value) = value?;
             for entry in Entry::read_all(&Bytes::copy_from_slice(value.value()))? {
-                let known =
-                    entry.transition.create.is_some() || tail.runs.contains_key(&entry.run());
+                let known = entry.is_known() || tail.runs.contains_key(&entry.run());
                 let stored = if known {
                     None
                 } else {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entry:         header length | header | (record length | record)*
-//! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | crc32
+//! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | effects (version 2) | crc32
 //! journal value: (entry length | entry)*
 //! ```
 //!
@@ -13,25 +13,32 @@ use bytes::Bytes;
 
 use crate::replay::{Record, RunKey};
 use crate::store::encoding::{
-    Fault, Reader, Writer, encode_record, get_new_run, get_patch, put_new_run, put_patch, seal,
+    Fault, Reader, Writer, encode_record, get_effect, get_new_run, get_patch, put_effect,
+    put_new_run, put_patch, seal,
 };
+use crate::store::mail::Effect;
 use crate::store::transition::Transition;
-use crate::store::{StoreError, encoding::Peek, encoding::peek_record};
+use crate::store::{RunRow, StoreError, encoding::Peek, encoding::peek_record};
 
 /// A batch: its transition, and its records as they are written.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) transition: Transition,
     pub(super) records: Vec<Bytes>,
+    /// What becomes of messages; of most batches, nothing.
+    pub(super) effects: Vec<Effect>,
     pub(super) bytes: Bytes,
 }
 
+/// Of a header of a batch that does nothing to messages: as it was before there were any.
 const VERSION: u8 = 1;
+/// Of one that does.
+const WITH_EFFECTS: u8 = 2;
 
 impl Entry {
     pub(super) fn new(transition: Transition, records: &[Record]) -> Self {
         let mut header = Vec::with_capacity(96);
-        put_header(&mut Writer(&mut header), &transition);
+        put_header(&mut Writer(&mut header), &transition, &[]);
         seal(&mut header, 0);
 
         let mut bytes = Vec::with_capacity(header.len() + 8 + 160 * records.len());
@@ -49,12 +56,47 @@ impl Entry {
         Self {
             transition,
             records,
+            effects: Vec::new(),
+            bytes,
+        }
+    }
+
+    /// An entry of records that are written already.
+    pub(super) fn compose(transition: Transition, records: &[Bytes], effects: Vec<Effect>) -> Self {
+        let mut header = Vec::with_capacity(256);
+        put_header(&mut Writer(&mut header), &transition, &effects);
+        seal(&mut header, 0);
+        let length: usize = records.iter().map(|record| record.len() + 4).sum();
+        let mut bytes = Vec::with_capacity(header.len() + 4 + length);
+        Writer(&mut bytes).bytes(&header);
+        let mut spans = Vec::with_capacity(records.len());
+        for record in records {
+            Writer(&mut bytes).bytes(record);
+            spans.push(bytes.len() - record.len()..bytes.len());
+        }
+        let bytes = Bytes::from(bytes);
+        Self {
+            transition,
+            records: spans.into_iter().map(|span| bytes.slice(span)).collect(),
+            effects,
             bytes,
         }
     }
 
     pub(super) fn run(&self) -> RunKey {
         self.transition.run
+    }
+
+    /// Whether there is no row before it: it creates its run, or concerns none.
+    pub(super) fn is_known(&self) -> bool {
+        self.transition.create.is_some() || self.transition.is_nobody()
+    }
+
+    /// Makes a row what it is after its effects.
+    pub(super) fn affect(&self, row: &mut RunRow) {
+        for effect in &self.effects {
+            effect.apply(row);
+        }
     }
 
     /// The entries of a journal value.
@@ -78,17 +120,22 @@ impl Entry {
         while !input.is_empty() {
             records.push(input.bytes()?);
         }
-        let transition = get_header(&mut Reader::sealed(&header)?, records.len())?;
+        let (transition, effects) = get_header(&mut Reader::sealed(&header)?, records.len())?;
         Ok(Self {
             transition,
             records,
+            effects,
             bytes,
         })
     }
 }
 
-fn put_header(out: &mut Writer<'_>, transition: &Transition) {
-    out.u8(VERSION);
+fn put_header(out: &mut Writer<'_>, transition: &Transition, effects: &[Effect]) {
+    out.u8(if effects.is_empty() {
+        VERSION
+    } else {
+        WITH_EFFECTS
+    });
     out.varint(transition.run.0);
     out.varint(transition.epoch);
     out.varint(transition.number);
@@ -96,18 +143,21 @@ fn put_header(out: &mut Writer<'_>, transition: &Transition) {
     out.option(transition.create.as_ref(), put_new_run);
     out.list(&transition.deletes, Writer::location);
     put_patch(out, &transition.patch);
+    if !effects.is_empty() {
+        out.list(effects, put_effect);
+    }
 }
 
-fn get_header(input: &mut Reader<'_>, records: usize) -> Result<Transition, Fault> {
-    match input.u8()? {
-        VERSION => {}
+fn get_header(input: &mut Reader<'_>, records: usize) -> Result<(Transition, Vec<Effect>), Fault> {
+    let version = match input.u8()? {
+        version @ (VERSION | WITH_EFFECTS) => version,
         newer => return Err(Fault::Newer("version", newer)),
-    }
+    };
     let run = RunKey(input.varint()?);
     let epoch = input.varint()?;
     let number = input.varint()?;
     let expected_seq = input.varint()?;
-    Ok(Transition {
+    let transition = Transition {
         run,
         epoch,
         number,
@@ -116,7 +166,13 @@ fn get_header(input: &mut Reader<'_>, records: usize) -> Result<Transition, Faul
         create: input.option(get_new_run)?,
         deletes: input.list(Reader::location)?,
         patch: get_patch(input)?,
-    })
+    };
+    let effects = if version == WITH_EFFECTS {
+        input.list(get_effect)?
+    } else {
+        Vec::new()
+    };
+    Ok((transition, effects))
 }
 
 /// Puts a record where several stand one after another.

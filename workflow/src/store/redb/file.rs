@@ -205,9 +205,8 @@ impl File {
                 table.insert(meta::ID, identity.id)?;
                 table.insert(meta::BOOT, u128::from(identity.boot))?;
             }
-            if identity.boot == 1 {
-                tables::create(&txn)?;
-            }
+            // Also those that an older program did not know.
+            tables::create(&txn)?;
             Ok(txn.commit()?)
         };
         write().map_err(told)?;

@@ -14,6 +14,7 @@ use redb::{ReadTransaction, WriteTransaction};
 
 use super::core::Core;
 use super::entry::{Entry, framed, prune, put_framed};
+use super::mail::Mail;
 use super::queue::Refusal;
 use super::tables::{
     self, DUE, Failed, IDS, JOURNAL, META, RECORDS, RUNS, STATES, due_key, listed, meta,
@@ -65,19 +66,29 @@ impl Core {
         if writer.broken {
             self.recover(writer)?;
         }
+        let mut strays = None;
         let written = self.file.with("folding", |database| {
             let mut txn = database.begin_write()?;
             txn.set_quick_repair(true);
-            write(&txn, &changes, self.identity.id, end)?;
+            write(&txn, &changes.runs, self.identity.id, end)?;
+            strays = changes.mail.fold(&txn)?;
             Ok(txn.commit()?)
         });
         if let Err(error) = written {
             writer.broken = true;
             return Err(error);
         }
-        self.tail().forget(end);
+        let mut tail = self.tail();
+        tail.strays = strays.unwrap_or(tail.strays);
+        tail.forget(end);
         Ok(Some(end))
     }
+}
+
+/// What a slice does.
+struct Changes {
+    runs: Vec<Change>,
+    mail: Mail,
 }
 
 /// What a slice does to one run.
@@ -89,10 +100,16 @@ struct Change {
     chunks: Vec<(u64, Vec<u8>)>,
 }
 
-fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Vec<Change>, Failed> {
+fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Changes, Failed> {
+    let mut mail = Mail::default();
     let mut runs = BTreeMap::<RunKey, Vec<Arc<Entry>>>::new();
     for entry in entries {
-        runs.entry(entry.run()).or_default().push(entry);
+        for effect in &entry.effects {
+            mail.apply(0, entry.run(), effect);
+        }
+        if !entry.transition.is_nobody() {
+            runs.entry(entry.run()).or_default().push(entry);
+        }
     }
     let table = txn.open_table(RUNS)?;
     let mut changes = Vec::with_capacity(runs.len());
@@ -102,7 +119,10 @@ fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Vec<Change
             changes.push(change);
         }
     }
-    Ok(changes)
+    Ok(Changes {
+        runs: changes,
+        mail,
+    })
 }
 
 fn change(
@@ -143,6 +163,9 @@ fn change(
                 }
                 .into());
             }
+        }
+        if let Some(row) = &mut row {
+            entry.affect(row);
         }
         prune(&mut records, transition)?;
         if first.is_none() && !entry.records.is_empty() {

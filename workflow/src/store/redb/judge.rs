@@ -6,25 +6,42 @@ use std::sync::Arc;
 use redb::{Database, ReadTransaction, ReadableDatabase};
 
 use super::core::Core;
+use super::draft::{Draft, Drafting, Encoded, Written};
 use super::entry::Entry;
-use super::queue::{Change, Request};
+use super::queue::{Change, Deliver, Mail, Outcome, Request};
 use super::tables::{self, Failed, IDS, RUNS};
 use super::tail::Tail;
 use crate::replay::{RunId, RunKey};
 use crate::store::transition::Transition;
-use crate::store::{Appended, RunRow};
+use crate::store::{Appended, InboxChange, RunRow, mail};
 
 /// A batch that may be written.
 pub(super) struct Staged {
     pub(super) request: Request,
     pub(super) entry: Arc<Entry>,
     pub(super) stored: Option<Box<RunRow>>,
+    /// What it writes to other runs.
+    pub(super) more: Vec<Written>,
+    /// Whether it was prepared with the draft, which has it then.
+    pub(super) drafted: bool,
+    pub(super) outcome: Outcome,
 }
 
 /// Whether a change is written.
 pub(super) enum Verdict {
     Write(Arc<Entry>, Option<Box<RunRow>>),
+    WriteAll(Vec<Written>, Outcome),
+    Answer(Outcome),
+    /// It is judged in the next commit.
+    Later,
+}
+
+/// What a plain batch or cancellation comes to.
+enum Plain {
+    Write(Arc<Entry>, Option<Box<RunRow>>),
     Answer(Appended),
+    /// It concerns messages after all: the newest state says so.
+    Drafts,
 }
 
 /// Which runs and ids a commit concerns already.
@@ -49,13 +66,28 @@ impl Seen {
         }
         match change {
             Change::Cancel(run, _) => self.runs.insert(*run),
-            Change::Batch(entry) => {
-                let new = entry.transition.create.as_ref();
-                // Both are noted in any case: what comes after a deferred one must be deferred too.
-                let run = self.runs.insert(entry.run());
-                let id = new.is_none_or(|new| self.ids.insert(new.id.clone()));
-                run && id
-            }
+            Change::Batch(entry, _) => self.first_of(&entry.transition),
+            Change::Mail(mail) => self.first_of(&mail.transition),
+            // Deliveries see those before them.
+            Change::Deliver(_) => true,
+        }
+    }
+
+    fn first_of(&mut self, transition: &Transition) -> bool {
+        let new = transition.create.as_ref();
+        // Both are noted in any case: what comes after a deferred one must be deferred too.
+        let run = self.runs.insert(transition.run);
+        let id = new.is_none_or(|new| self.ids.insert(new.id.clone()));
+        run && id
+    }
+
+    /// Notes what the mail of a request concerns beside its own run.
+    fn note(&mut self, written: &[Written]) {
+        if self.alone {
+            return;
+        }
+        for (entry, _) in written {
+            self.first_of(&entry.transition);
         }
     }
 }
@@ -76,14 +108,46 @@ impl<'a> Stored<'a> {
         }
     }
 
-    pub(super) fn judge(&mut self, tail: &Tail, change: &Change) -> Result<Verdict, Failed> {
-        let run = match change {
-            Change::Batch(entry) => entry.run(),
-            Change::Cancel(run, _) => *run,
+    pub(super) fn judge(
+        &mut self,
+        tail: &Tail,
+        draft: &mut Draft,
+        seen: &mut Seen,
+        staged: &[Staged],
+        change: &Change,
+    ) -> Result<Verdict, Failed> {
+        match self.plain(tail, draft, change)? {
+            Plain::Write(entry, stored) => return Ok(Verdict::Write(entry, stored)),
+            Plain::Answer(answer) => return Ok(Verdict::Answer(Outcome::Appended(answer))),
+            Plain::Drafts if draft.spoiled => return Ok(Verdict::Later),
+            Plain::Drafts => {}
+        }
+        draft.index(staged);
+        let mut drafting = Drafting {
+            draft,
+            stored: self,
+            tail,
+            written: Vec::new(),
         };
-        let new = match change {
-            Change::Batch(entry) => entry.transition.create.as_ref(),
-            Change::Cancel(..) => None,
+        let drafted = drafted(&mut drafting, change);
+        let written = drafting.written;
+        seen.note(&written);
+        match drafted {
+            Ok(outcome) if written.is_empty() => Ok(Verdict::Answer(outcome)),
+            Ok(outcome) => Ok(Verdict::WriteAll(written, outcome)),
+            Err(failed) => {
+                draft.spoiled = !written.is_empty();
+                Err(failed)
+            }
+        }
+    }
+
+    /// Judges what concerns no messages, by the row of its run alone.
+    fn plain(&mut self, tail: &Tail, draft: &Draft, change: &Change) -> Result<Plain, Failed> {
+        let (run, new) = match change {
+            Change::Batch(entry, _) => (entry.run(), entry.transition.create.as_ref()),
+            Change::Cancel(run, _) => (*run, None),
+            Change::Mail(_) | Change::Deliver(_) => return Ok(Plain::Drafts),
         };
         let here = tail.runs.get(&run).map(|run| &run.row);
         // A number that was just given to a new run is in no table.
@@ -97,28 +161,36 @@ impl<'a> Stored<'a> {
             None => None,
         };
         let entry = match change {
-            Change::Batch(entry) => {
+            Change::Batch(entry, seen) => {
                 if let Some(answer) = entry.transition.judge(row, taken)? {
-                    return Ok(Verdict::Answer(answer));
+                    return Ok(Plain::Answer(answer));
+                }
+                let strays = tail.has_strays() || draft.mail.has_strays();
+                if entry.transition.concerns_mail(row, *seen, strays) {
+                    return Ok(Plain::Drafts);
                 }
                 Arc::clone(entry)
             }
             Change::Cancel(_, at) => {
                 let Some(row) = row.filter(|row| !row.state.is_final()) else {
-                    return Ok(Verdict::Answer(Appended::Final));
+                    return Ok(Plain::Answer(Appended::Final));
                 };
                 let (transition, record) = Transition::cancel(row, *at);
+                if transition.concerns_mail(Some(row), 0, false) {
+                    return Ok(Plain::Drafts);
+                }
                 Arc::new(Entry::new(transition, &[record]))
             }
+            Change::Mail(_) | Change::Deliver(_) => return Ok(Plain::Drafts),
         };
-        Ok(Verdict::Write(entry, stored.map(Box::new)))
+        Ok(Plain::Write(entry, stored.map(Box::new)))
     }
 
-    fn row(&mut self, run: RunKey) -> Result<Option<RunRow>, Failed> {
+    pub(super) fn row(&mut self, run: RunKey) -> Result<Option<RunRow>, Failed> {
         tables::row(&self.txn()?.open_table(RUNS)?, run)
     }
 
-    fn run(&mut self, id: &RunId) -> Result<Option<RunKey>, Failed> {
+    pub(super) fn run(&mut self, id: &RunId) -> Result<Option<RunKey>, Failed> {
         let hash = tables::id_hash(self.core.identity.id, id);
         let txn = self.txn()?;
         let runs = txn.open_table(RUNS)?;
@@ -131,11 +203,45 @@ impl<'a> Stored<'a> {
         Ok(None)
     }
 
-    fn txn(&mut self) -> Result<&ReadTransaction, Failed> {
+    pub(super) fn txn(&mut self) -> Result<&ReadTransaction, Failed> {
         let txn = match self.txn.take() {
             Some(txn) => txn,
             None => self.database.begin_read()?,
         };
         Ok(self.txn.insert(txn))
     }
+}
+
+/// Prepares what a change comes to where messages are concerned.
+fn drafted(view: &mut Drafting<'_, '_>, change: &Change) -> Result<Outcome, Failed> {
+    Ok(match change {
+        Change::Batch(entry, seen) => {
+            let inbox = InboxChange {
+                seen: *seen,
+                ..InboxChange::default()
+            };
+            let records = Encoded(entry.records.clone());
+            let transition = entry.transition.clone();
+            Outcome::Appended(mail::append(view, transition, records, inbox, Vec::new())?)
+        }
+        Change::Mail(parts) => {
+            let Mail {
+                transition,
+                records,
+                inbox,
+                posts,
+            } = Mail::clone(parts);
+            Outcome::Appended(mail::append(view, transition, records, inbox, posts)?)
+        }
+        Change::Cancel(run, at) => Outcome::Appended(mail::cancel(view, *run, *at)?),
+        Change::Deliver(deliver) => {
+            let Deliver {
+                to,
+                message,
+                at,
+                keep_until,
+            } = &**deliver;
+            Outcome::Delivered(mail::deliver(view, to, message.clone(), *at, *keep_until)?)
+        }
+    })
 }

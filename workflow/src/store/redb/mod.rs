@@ -15,11 +15,13 @@
 mod blocking;
 mod commit;
 mod core;
+mod draft;
 mod entry;
 mod file;
 mod fold;
 mod judge;
 mod keeper;
+mod mail;
 mod queue;
 mod read;
 mod tables;
@@ -35,7 +37,8 @@ use self::core::{Core, Options};
 use self::entry::Entry;
 use self::file::Source;
 use self::keeper::Keeper;
-use self::queue::{Change, Refusal};
+use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
+use super::transition::Parts;
 use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
     RunRow, Store, StoreError,
@@ -136,6 +139,41 @@ impl RedbStoreBuilder {
     }
 }
 
+/// A batch as it is queued.
+fn change(parts: Parts) -> Change {
+    let Parts {
+        transition,
+        records,
+        inbox,
+        posts,
+    } = parts;
+    if inbox.is_empty() && posts.is_empty() {
+        let entry = Arc::new(Entry::new(transition, &records));
+        return Change::Batch(entry, inbox.seen);
+    }
+    Change::Mail(Box::new(Mail {
+        transition,
+        records: records.into(),
+        inbox,
+        posts,
+    }))
+}
+
+// What is asked for is what is answered: a change has one kind of outcome.
+fn appended(outcome: Outcome) -> Option<Appended> {
+    match outcome {
+        Outcome::Appended(appended) => Some(appended),
+        Outcome::Delivered(_) => None,
+    }
+}
+
+fn delivered(outcome: Outcome) -> Option<Delivery> {
+    match outcome {
+        Outcome::Delivered(delivery) => Some(delivery),
+        Outcome::Appended(_) => None,
+    }
+}
+
 /// A run's number is the number of the opening, then one of its own: so none is given twice, and none costs a commit.
 const OPENING_SHIFT: u32 = 40;
 
@@ -150,14 +188,13 @@ impl Store for RedbStore {
     }
 
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        let change = append
-            .split()
-            .map(|parts| Change::Batch(Arc::new(Entry::new(parts.transition, &parts.records))));
-        Box::pin(Appending::new(&self.core, change))
+        let change = append.split().map(change);
+        Box::pin(Appending::new(&self.core, change, appended))
     }
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        Box::pin(Appending::new(&self.core, Ok(Change::Cancel(run, at))))
+        let change = Ok(Change::Cancel(run, at));
+        Box::pin(Appending::new(&self.core, change, appended))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
@@ -192,34 +229,42 @@ impl Store for RedbStore {
 
     fn deliver<'a>(
         &'a self,
-        _to: &'a RunId,
-        _message: NewMessage,
-        _at: Timestamp,
-        _keep_until: Timestamp,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
     ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("delivering a message")) })
+        let change = Ok(Change::Deliver(Box::new(Deliver {
+            to: to.clone(),
+            message,
+            at,
+            keep_until,
+        })));
+        Box::pin(Appending::new(&self.core, change, delivered))
     }
 
     fn inbox(
         &self,
-        _run: RunKey,
-        _after: u64,
-        _limit: usize,
+        run: RunKey,
+        after: u64,
+        limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("reading an inbox")) })
+        let core = Arc::clone(&self.core);
+        Box::pin(offload(move || core.inbox(run, after, limit)))
     }
 
     fn dead_letters(
         &self,
-        _run: RunKey,
-        _after: u64,
-        _limit: usize,
+        run: RunKey,
+        after: u64,
+        limit: usize,
     ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("reading dead letters")) })
+        let core = Arc::clone(&self.core);
+        Box::pin(offload(move || core.dead_letters(run, after, limit)))
     }
 
-    fn answer(&self, _request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        Box::pin(async { Err(StoreError::unsupported("reading an answer")) })
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        Box::pin(async move { self.core.answer(request) })
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

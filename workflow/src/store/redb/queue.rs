@@ -9,9 +9,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use super::draft::Encoded;
 use super::entry::Entry;
-use crate::replay::{RunKey, Timestamp};
-use crate::store::{Appended, StoreError};
+use crate::replay::{NewMessage, RunId, RunKey, Timestamp};
+use crate::store::transition::Transition;
+use crate::store::{Appended, Delivery, InboxChange, Post, StoreError};
 
 /// What waits to be committed.
 #[derive(Debug, Default)]
@@ -53,10 +55,39 @@ pub(super) struct Request {
 /// What is to be written.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// This batch.
-    Batch(Arc<Entry>),
+    /// This batch, which does nothing to messages; its writer had seen the inbox so far.
+    Batch(Arc<Entry>, u64),
+    /// This batch, which does.
+    Mail(Box<Mail>),
+    /// The delivery of a message.
+    Deliver(Box<Deliver>),
     /// The cancellation of a run, made when the row to be cancelled is known.
     Cancel(RunKey, Timestamp),
+}
+
+/// A batch with what it does to messages and to others.
+#[derive(Debug, Clone)]
+pub(super) struct Mail {
+    pub(super) transition: Transition,
+    pub(super) records: Encoded,
+    pub(super) inbox: InboxChange,
+    pub(super) posts: Vec<Post>,
+}
+
+/// A message to be delivered.
+#[derive(Debug)]
+pub(super) struct Deliver {
+    pub(super) to: RunId,
+    pub(super) message: NewMessage,
+    pub(super) at: Timestamp,
+    pub(super) keep_until: Timestamp,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    Appended(Appended),
+    Delivered(Delivery),
 }
 
 /// Where the answer is put.
@@ -65,7 +96,7 @@ pub(super) struct Slot(Mutex<Waiter>);
 
 #[derive(Debug)]
 struct Waiter {
-    answer: Option<Result<Appended, StoreError>>,
+    answer: Option<Result<Outcome, StoreError>>,
     waker: Waker,
     answered: bool,
     gone: bool,
@@ -178,13 +209,13 @@ impl Inner {
 
 impl Slot {
     /// Gives the answer.
-    pub(super) fn answer(&self, answer: Result<Appended, StoreError>) {
+    pub(super) fn answer(&self, answer: Result<Outcome, StoreError>) {
         self.settle(answer).wake();
     }
 
     /// Puts the answer there, and says whom to wake.
     #[must_use]
-    pub(super) fn settle(&self, answer: Result<Appended, StoreError>) -> Waker {
+    pub(super) fn settle(&self, answer: Result<Outcome, StoreError>) -> Waker {
         let mut waiter = self.lock();
         waiter.answer = Some(answer);
         waiter.answered = true;
@@ -192,7 +223,7 @@ impl Slot {
     }
 
     /// The answer, if it is there.
-    pub(super) fn taken(&self) -> Option<Result<Appended, StoreError>> {
+    pub(super) fn taken(&self) -> Option<Result<Outcome, StoreError>> {
         self.lock().answer.take()
     }
 

@@ -11,11 +11,12 @@ use redb::ReadTransaction;
 
 use super::core::Core;
 use super::entry::{framed, prune};
+use super::mail::Layers;
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
-use crate::replay::{RunId, RunKey, RunState, Timestamp};
+use crate::replay::{Message, RunId, RunKey, RunState, Timestamp};
 use crate::store::encoding::decode_record;
-use crate::store::{Loaded, Page, RunFilter, RunRow, StoreError};
+use crate::store::{Answer, DeadLetter, Loaded, Page, RunFilter, RunRow, StoreError};
 
 /// A listing looks at so many rows before it lets commits go on.
 const SLICE: usize = 256;
@@ -97,6 +98,47 @@ impl Core {
                 return Ok(loaded);
             }
         }
+    }
+
+    /// Asks for mail: what is not folded, and one snapshot of what is. The tail is held meanwhile, so that both are of one
+    /// instant.
+    fn mail<T>(
+        &self,
+        operation: &'static str,
+        ask: impl Fn(Layers<'_>) -> Result<T, Failed>,
+    ) -> Result<T, StoreError> {
+        self.check_open()?;
+        let tail = self.tail();
+        self.file.read(operation, |txn| {
+            ask(Layers {
+                here: &[&tail.mail],
+                txn,
+            })
+        })
+    }
+
+    pub(super) fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.mail("reading an inbox", |mail| mail.inbox(run, after, limit))
+    }
+
+    pub(super) fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.mail("reading dead letters", |mail| {
+            mail.dead_letters(run, after, limit)
+        })
+    }
+
+    pub(super) fn answer(&self, request: u128) -> Result<Option<Answer>, StoreError> {
+        self.mail("reading an answer", |mail| mail.answer(request))
     }
 
     pub(super) fn due(

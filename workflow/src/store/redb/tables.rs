@@ -8,6 +8,12 @@
 //! | records | run, first `seq` | that record and those after it |
 //! | ids | hash of the id, run | – |
 //! | due | wake time, run | – |
+//! | inbox | run, arrival | message |
+//! | dead | run, arrival | dead letter |
+//! | delivered | run, channel and dedup key | id of the message |
+//! | strays | id, arrival | when it lapses, message |
+//! | lapses | when, id, arrival | – |
+//! | answers | request | answer |
 //! | states | state, run | – (not of waiting and completed runs: they are the many) |
 
 use bytes::Bytes;
@@ -28,6 +34,19 @@ pub(super) const IDS: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new
 pub(super) const DUE: TableDefinition<'_, (i64, u64), ()> = TableDefinition::new("workflow.due");
 pub(super) const STATES: TableDefinition<'_, (u8, u64), ()> =
     TableDefinition::new("workflow.states");
+
+pub(super) const INBOX: TableDefinition<'_, (u64, u64), &[u8]> =
+    TableDefinition::new("workflow.inbox");
+pub(super) const DEAD: TableDefinition<'_, (u64, u64), &[u8]> =
+    TableDefinition::new("workflow.dead");
+pub(super) const DELIVERED: TableDefinition<'_, (u64, &[u8]), u128> =
+    TableDefinition::new("workflow.delivered");
+pub(super) const STRAYS: TableDefinition<'_, (&str, u64), (i64, &[u8])> =
+    TableDefinition::new("workflow.strays");
+pub(super) const LAPSES: TableDefinition<'_, (i64, &str, u64), ()> =
+    TableDefinition::new("workflow.lapses");
+pub(super) const ANSWERS: TableDefinition<'_, u128, &[u8]> =
+    TableDefinition::new("workflow.answers");
 
 /// Names in the meta table.
 pub(super) mod meta {
@@ -52,6 +71,12 @@ pub(super) fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
     txn.open_table(IDS)?;
     txn.open_table(DUE)?;
     txn.open_table(STATES)?;
+    txn.open_table(INBOX)?;
+    txn.open_table(DEAD)?;
+    txn.open_table(DELIVERED)?;
+    txn.open_table(STRAYS)?;
+    txn.open_table(LAPSES)?;
+    txn.open_table(ANSWERS)?;
     Ok(())
 }
 

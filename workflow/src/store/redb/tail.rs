@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::entry::Entry;
+use super::mail::Mail;
 use crate::replay::{RunId, RunKey, Timestamp};
 use crate::store::RunRow;
 
@@ -24,6 +25,9 @@ pub(super) struct Tail {
     pub(super) active: BTreeSet<RunKey>,
     pub(super) log: VecDeque<Logged>,
     pub(super) bytes: usize,
+    pub(super) mail: Mail,
+    /// Whether the tables keep messages for runs to come.
+    pub(super) strays: bool,
     /// The number of the next commit.
     pub(super) next: u64,
 }
@@ -49,7 +53,8 @@ impl Tail {
         let run = entry.run();
         let transition = &entry.transition;
         if let Some(new) = &transition.create {
-            let row = transition.created(new);
+            let mut row = transition.created(new);
+            entry.affect(&mut row);
             self.ids.insert(new.id.clone(), run);
             self.index(&row);
             self.runs.insert(
@@ -59,7 +64,7 @@ impl Tail {
                     entries: VecDeque::from([(commit, Arc::clone(&entry))]),
                 },
             );
-        } else {
+        } else if !transition.is_nobody() {
             // The tables' index still tells of a run that comes here now: what is here goes before it.
             let mut past = (None, false);
             if let Some(row) = stored {
@@ -78,9 +83,13 @@ impl Tail {
                 return;
             };
             transition.apply(&mut tail.row);
+            entry.affect(&mut tail.row);
             tail.entries.push_back((commit, Arc::clone(&entry)));
             let present = (tail.row.wake_at, tail.row.state.is_active());
             self.reindex(run, past, present);
+        }
+        for effect in &entry.effects {
+            self.mail.apply(commit, run, effect);
         }
         self.bytes += entry.bytes.len();
         self.log.push_back((commit, entry));
@@ -109,10 +118,12 @@ impl Tail {
                 }
             }
         }
+        self.mail.forget(folded);
         if self.log.is_empty() {
             // A burst must not keep its memory for ever.
             *self = Self {
                 next: self.next,
+                strays: self.strays,
                 ..Self::default()
             };
         }
@@ -136,6 +147,11 @@ impl Tail {
             taken.push(Arc::clone(entry));
         }
         (taken, last.map_or(self.next, |commit| commit + 1))
+    }
+
+    /// Whether messages are kept for runs to come.
+    pub(super) fn has_strays(&self) -> bool {
+        self.strays || self.mail.has_strays()
     }
 
     fn index(&mut self, row: &RunRow) {

@@ -1,0 +1,204 @@
+//! What the mail of a commit comes to while it is prepared: the newest state, with what is to be written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::entry::Entry;
+use super::judge::{Staged, Stored};
+use super::mail::{Layers, Mail};
+use super::tables::Failed;
+use super::tail::Tail;
+use crate::replay::{Finished, Message, Record, RunId, RunKey, Timestamp};
+use crate::store::encoding::{decode_record, encode_record};
+use crate::store::mail::{Change, Records, Stray, View};
+use crate::store::transition::Transition;
+use crate::store::{RunRow, StoreError};
+
+/// An entry to be written, and the run's row from the tables when the tail does not have it yet.
+pub(super) type Written = (Arc<Entry>, Option<Box<RunRow>>);
+
+/// Records as they are written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Encoded(pub(super) Vec<Bytes>);
+
+impl From<Vec<Record>> for Encoded {
+    fn from(records: Vec<Record>) -> Self {
+        let encoded = records.iter().map(|record| {
+            let mut out = Vec::with_capacity(128);
+            encode_record(record, &mut out);
+            Bytes::from(out)
+        });
+        Self(encoded.collect())
+    }
+}
+
+impl Records for Encoded {
+    fn finished(&self) -> Result<Option<Finished>, StoreError> {
+        match self.0.last() {
+            Some(record) => vec![decode_record(record)?].finished(),
+            None => Ok(None),
+        }
+    }
+}
+
+/// What this commit writes so far, where messages are concerned.
+#[derive(Default)]
+pub(super) struct Draft {
+    rows: HashMap<RunKey, Row>,
+    ids: HashMap<RunId, RunKey>,
+    pub(super) mail: Mail,
+    /// Plain batches of this commit, by run, and how many of the staged ones are among them.
+    plain: HashMap<RunKey, Plain>,
+    indexed: usize,
+    /// Something failed half-way: what is here is not what is written. Nothing more is prepared with it.
+    pub(super) spoiled: bool,
+}
+
+struct Row {
+    row: RunRow,
+    stored: Option<Box<RunRow>>,
+}
+
+struct Plain {
+    entry: Arc<Entry>,
+    stored: Option<Box<RunRow>>,
+}
+
+impl Draft {
+    /// Learns of the batches that were staged without it.
+    pub(super) fn index(&mut self, staged: &[Staged]) {
+        for staged in staged.get(self.indexed..).unwrap_or_default() {
+            if staged.drafted {
+                continue;
+            }
+            let entry = Arc::clone(&staged.entry);
+            if let Some(new) = &entry.transition.create {
+                self.ids.insert(new.id.clone(), entry.run());
+            }
+            let stored = staged.stored.clone();
+            self.plain
+                .entry(entry.run())
+                .or_insert(Plain { entry, stored });
+        }
+        self.indexed = staged.len();
+    }
+}
+
+/// The newest state while the mail of one request is prepared.
+pub(super) struct Drafting<'a, 'b> {
+    pub(super) draft: &'a mut Draft,
+    pub(super) stored: &'a mut Stored<'b>,
+    pub(super) tail: &'a Tail,
+    pub(super) written: Vec<Written>,
+}
+
+impl Drafting<'_, '_> {
+    fn look<T>(&mut self, ask: impl FnOnce(Layers<'_>) -> Result<T, Failed>) -> Result<T, Failed> {
+        ask(Layers {
+            here: &[&self.draft.mail, &self.tail.mail],
+            txn: self.stored.txn()?,
+        })
+    }
+
+    /// Brings the row of a run here.
+    fn fetch(&mut self, run: RunKey) -> Result<Option<Row>, Failed> {
+        let plain = self.draft.plain.get(&run);
+        let here = self.tail.runs.get(&run).map(|run| &run.row);
+        if let Some(Plain { entry, stored }) = plain {
+            let base = here.or(stored.as_deref());
+            let row = match (&entry.transition.create, base) {
+                (Some(new), _) => Some(entry.transition.created(new)),
+                (None, base) => base.cloned().map(|mut row| {
+                    entry.transition.apply(&mut row);
+                    row
+                }),
+            };
+            return Ok(row.map(|row| Row { row, stored: None }));
+        }
+        if let Some(row) = here {
+            let row = row.clone();
+            return Ok(Some(Row { row, stored: None }));
+        }
+        Ok(self.stored.row(run)?.map(|row| Row {
+            stored: Some(Box::new(row.clone())),
+            row,
+        }))
+    }
+}
+
+impl View for Drafting<'_, '_> {
+    type Fault = Failed;
+    type Records = Encoded;
+
+    fn row(&mut self, run: RunKey) -> Result<Option<&RunRow>, Failed> {
+        if !self.draft.rows.contains_key(&run)
+            && let Some(row) = self.fetch(run)?
+        {
+            self.draft.rows.insert(run, row);
+        }
+        Ok(self.draft.rows.get(&run).map(|row| &row.row))
+    }
+
+    fn find(&mut self, id: &RunId) -> Result<Option<RunKey>, Failed> {
+        match self.draft.ids.get(id).or_else(|| self.tail.ids.get(id)) {
+            Some(run) => Ok(Some(*run)),
+            None => self.stored.run(id),
+        }
+    }
+
+    fn inbox(&mut self, run: RunKey, after: u64, limit: usize) -> Result<Vec<Message>, Failed> {
+        self.look(|mail| mail.inbox(run, after, limit))
+    }
+
+    fn delivered(&mut self, run: RunKey, channel: &str, key: &str) -> Result<Option<u128>, Failed> {
+        self.look(|mail| mail.delivered(run, channel, key))
+    }
+
+    fn strays(&mut self, id: &RunId) -> Result<Vec<Stray>, Failed> {
+        self.look(|mail| mail.strays(id))
+    }
+
+    fn lapsed(&mut self, at: Timestamp) -> Result<Vec<(RunId, u64)>, Failed> {
+        self.look(|mail| mail.lapsed(at))
+    }
+
+    fn is_answered(&mut self, request: u128) -> Result<bool, Failed> {
+        self.look(|mail| Ok(mail.answer(request)?.is_some()))
+    }
+
+    fn write(&mut self, change: Change<Encoded>) {
+        let Change {
+            transition,
+            records,
+            effects,
+        } = change;
+        let run = transition.run;
+        let stored = self.keep_row(&transition);
+        for effect in &effects {
+            if let Some(row) = self.draft.rows.get_mut(&run) {
+                effect.apply(&mut row.row);
+            }
+            self.draft.mail.apply(0, run, effect);
+        }
+        let entry = Arc::new(Entry::compose(transition, &records.0, effects));
+        self.written.push((entry, stored));
+    }
+}
+
+impl Drafting<'_, '_> {
+    /// Makes the row what it is afterwards. The row from the tables, for the first who writes of the run.
+    fn keep_row(&mut self, transition: &Transition) -> Option<Box<RunRow>> {
+        let run = transition.run;
+        if let Some(new) = &transition.create {
+            let row = transition.created(new);
+            self.draft.ids.insert(new.id.clone(), run);
+            self.draft.rows.insert(run, Row { row, stored: None });
+            return None;
+        }
+        let row = self.draft.rows.get_mut(&run)?;
+        transition.apply(&mut row.row);
+        row.stored.take()
+    }
+}
