@@ -95,14 +95,20 @@ impl Core {
     ) -> Result<T, StoreError> {
         match self.file.read(operation, &mut work) {
             Err(error) if error.is_retryable() => {
-                let writer = &mut *self.writer();
-                if writer.broken {
-                    self.recover(writer)?;
-                }
+                self.mend()?;
                 self.file.read(operation, work)
             }
             read => read,
         }
+    }
+
+    /// Opens the file again if a write failed.
+    pub(super) fn mend(&self) -> Result<(), StoreError> {
+        let writer = &mut *self.writer();
+        if writer.broken {
+            self.recover(writer)?;
+        }
+        Ok(())
     }
 
     pub(super) fn check_open(&self) -> Result<(), StoreError> {

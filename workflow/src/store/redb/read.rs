@@ -108,13 +108,22 @@ impl Core {
         ask: impl Fn(Layers<'_>) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
         self.check_open()?;
-        let tail = self.tail();
-        self.file.read(operation, |txn| {
-            ask(Layers {
-                here: &[&tail.mail],
-                txn,
+        let read = || {
+            let tail = self.tail();
+            self.file.read(operation, |txn| {
+                ask(Layers {
+                    here: &[&tail.mail],
+                    txn,
+                })
             })
-        })
+        };
+        match read() {
+            Err(error) if error.is_retryable() => {
+                self.mend()?;
+                read()
+            }
+            asked => asked,
+        }
     }
 
     pub(super) fn inbox(
