@@ -152,19 +152,16 @@ impl Mail {
         let mut lapses = txn.open_table(LAPSES)?;
         for ((to, arrival), since) in &self.strays {
             let place = (to.as_str(), *arrival);
-            match &since.what {
-                Some(stray) => {
-                    out.clear();
-                    encode_message(&stray.message, &mut out);
-                    let until = stray.keep_until.as_millis();
-                    table.insert(place, (until, &out[..]))?;
-                    lapses.insert((until, place.0, place.1), ())?;
-                }
-                None => {
-                    let until = table.remove(place)?.map(|stray| stray.value().0);
-                    if let Some(until) = until {
-                        lapses.remove((until, place.0, place.1))?;
-                    }
+            if let Some(stray) = &since.what {
+                out.clear();
+                encode_message(&stray.message, &mut out);
+                let until = stray.keep_until.as_millis();
+                table.insert(place, (until, &out[..]))?;
+                lapses.insert((until, place.0, place.1), ())?;
+            } else {
+                let until = table.remove(place)?.map(|stray| stray.value().0);
+                if let Some(until) = until {
+                    lapses.remove((until, place.0, place.1))?;
                 }
             }
         }
