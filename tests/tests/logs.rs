@@ -205,3 +205,45 @@ async fn at_start_one_line_says_how_many_runs_go_on_and_how_many_do_not() {
         .unwrap();
     assert_eq!(engine.run("a", napping()).await.unwrap(), 1);
 }
+
+#[workflow(name = "napping")]
+async fn renamed(#[state] calls: Counter) -> Result<u32, Failure> {
+    #[step(name = "jot")]
+    let one = note(&calls).await?;
+    sleep!(nap, "1h").await;
+    Ok(one)
+}
+
+// UA-45: all but the old line, which no record holds.
+#[tokio::test(start_paused = true)]
+async fn a_divergence_is_told_whole_by_the_log_the_status_and_the_error() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let (world, calls) = (World::new(), Counter::default());
+    let builder = world.engine().workflow(napping).state(calls.clone());
+    let engine = builder.build().await.unwrap();
+    engine.start("order-17", napping()).await.unwrap();
+    pass(10).await;
+    let world = world.crash();
+    drop(engine);
+
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let builder = world.engine().code_id(2).workflow(renamed);
+    let engine = builder.state(calls.clone()).build().await.unwrap();
+    engine.resume("order-17").await.unwrap();
+    let run = engine.attach::<renamed>("order-17").await.unwrap();
+    let error = run.result().await.unwrap_err().to_string();
+    let status = run.status().await.unwrap();
+    let logged = log.at_least(Level::WARN);
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    let parked = status.parked.as_ref().unwrap();
+    let shown = format!("{} {} {}", status.id, status.workflow, parked.detail);
+    let hints = ["renamed, inserted", "ways out"];
+    let parts = ["order-17", "step `note`", "`jot`", "logs.rs:"];
+    for told in [&logged[0], &shown, &error] {
+        for part in parts.iter().chain(&hints) {
+            assert!(told.contains(part), "{part} is not in: {told}");
+        }
+    }
+    assert!(logged[0].contains("napping") && shown.contains("napping"));
+}

@@ -12,6 +12,7 @@ use workflow::store::{RedbStore, Store, StoreError};
 
 mod store_disk;
 use store_disk::scene::{block_on, start};
+use store_disk::{Disk, Fault, Left};
 
 /// Opens a file that cannot be opened, and sees that it was left as it was.
 fn refused(path: &std::path::Path) -> StoreError {
@@ -172,6 +173,54 @@ fn an_empty_file_and_one_whose_creation_was_cut_off_become_stores() {
         fs::write(&path, vec![0; len]).unwrap();
         let store = RedbStore::open(&path).unwrap();
         assert_eq!(store.identity().boot, 1);
+    }
+}
+
+#[test]
+fn a_file_whose_creation_is_cut_off_anywhere_becomes_a_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut created = false;
+    let mut cut = 0;
+    while !created {
+        let disk = Disk::default();
+        disk.fault(cut, Fault::PowerCut);
+        let backend = disk.clone();
+        let opened = RedbStore::builder().open_backend(move || Ok(backend.backend()));
+        created = opened.is_ok();
+        for (turn, left) in [Left::Nothing, Left::All, Left::Some(cut + 1)]
+            .into_iter()
+            .enumerate()
+        {
+            let path = directory.path().join(format!("{cut}-{turn}.redb"));
+            fs::write(&path, disk.after_power_cut(left).bytes()).unwrap();
+            let store = RedbStore::open(&path);
+            let store = store.unwrap_or_else(|error| panic!("cut at {cut}, {left:?}: {error}"));
+            block_on(start(&store, "a"));
+        }
+        cut += 1;
+    }
+    assert!(cut > 5, "{cut} operations do not make a store");
+}
+
+#[test]
+fn a_file_that_only_begins_like_a_creation_that_was_cut_off_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.redb");
+    let disk = Disk::default();
+    // After the length, the header without its first bytes, and their sync.
+    disk.fault(2, Fault::PowerCut);
+    let backend = disk.clone();
+    let opened = RedbStore::builder().open_backend(move || Ok(backend.backend()));
+    assert!(opened.is_err());
+    let mut bytes = disk.bytes();
+    assert!(bytes[..9].iter().all(|byte| *byte == 0) && bytes.iter().any(|byte| *byte != 0));
+    let last = bytes.len() - 1;
+    for at in [9, 100, last] {
+        bytes[at] ^= 0x55;
+        fs::write(&path, &bytes).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+        bytes[at] ^= 0x55;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Programs that must not compile, with what the compiler says of each, and programs that must.
 //!
-//! `TRYBUILD=overwrite cargo test -p workflow-ui-tests` writes the `.stderr` files anew; `.. programs -- some_file` runs
+//! `TRYBUILD=overwrite cargo test -p workflow-ui-tests` writes the `.stderr` files anew; `.. -- programs trybuild=some_file` runs
 //! those whose path contains `some_file`.
 
 /// One set for all: its programs are checked in one call of cargo.

@@ -133,6 +133,11 @@ impl Errors {
         self.reports.push(report);
     }
 
+    /// How many there are so far.
+    pub(crate) fn count(&self) -> usize {
+        self.reports.len()
+    }
+
     /// All of it, in source order.
     pub(crate) fn finish(mut self) -> Vec<Report> {
         self.finished = true;

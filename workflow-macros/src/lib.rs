@@ -2,6 +2,8 @@
 //!
 //! `syntax` (what was written) -> `model` (what it means, and whether it may) -> `expand` (prints; cannot fail).
 
+#[cfg(test)]
+mod corpus;
 mod diagnostics;
 mod expand;
 mod messages;
@@ -37,7 +39,7 @@ pub fn workflow(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    guarded(args, item, "workflow", expand_workflow)
+    guarded(args, item, expand_workflow)
 }
 
 /// Makes an async function, a method, or an expression in a workflow a step: an effect whose outcome is recorded.
@@ -47,7 +49,8 @@ pub fn workflow(
 /// `Serialize + DeserializeOwned`, `E` is any error. The workflow gets `Result<T, Failure>`.
 ///
 /// On a statement, a `let` or an expression in a workflow: that expression becomes a step. It may borrow locals, and cannot
-/// change them. A trailing `?` belongs to the workflow. On a call of a step it renames and reconfigures that step.
+/// change them. A trailing `?` belongs to the workflow. On a call of a step it renames and reconfigures that step; on that of
+/// a fragment it takes a name, and nothing else.
 ///
 /// Options, in both places; those at the site go before those of the definition:
 ///
@@ -69,7 +72,7 @@ pub fn step(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    guarded(args, item, "step", expand_step)
+    guarded(args, item, expand_step)
 }
 
 /// Makes an async function durable code that workflows share: it runs in place, in a scope of its own name.
@@ -80,14 +83,13 @@ pub fn fragment(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    guarded(args, item, "fragment", expand_fragment)
+    guarded(args, item, expand_fragment)
 }
 
 /// A panic in here is a bug of ours: the item stays, so that only one error is seen, and it says so.
 fn guarded(
     args: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
-    name: &str,
     expand: fn(TokenStream, TokenStream) -> TokenStream,
 ) -> proc_macro::TokenStream {
     let (args, item) = (TokenStream::from(args), TokenStream::from(item));
@@ -99,7 +101,6 @@ fn guarded(
                 .or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_owned()))
                 .unwrap_or_default();
             let report = Report::new(Span::call_site(), messages::PANICKED.with(&[&said]));
-            let _ = name;
             quote!(#report #item).into()
         }
     }
@@ -121,13 +122,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let mut block = block.clone();
-    let states: Vec<_> = model
-        .parameters
-        .iter()
-        .filter(|parameter| parameter.is_state)
-        .map(|parameter| parameter.name.clone())
-        .collect();
-    let walked = model::walk(&mut block, &states, &krate, &mut errors);
+    let walked = model::walk(&mut block, model.given(), &krate, &mut errors);
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
     with(errors, expanded)
 }
@@ -162,7 +157,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let mut block = block.clone();
-    let walked = model::walk(&mut block, &[], &krate, &mut errors);
+    let walked = model::walk(&mut block, model::lent(&function.sig), &krate, &mut errors);
     let expanded = expand::fragment(&function, &block, &walked, &krate);
     with(errors, expanded)
 }

@@ -139,12 +139,18 @@ messages! {
         "use a labelled loop, or `join_all!` to run them at the same time";
     IN_ASYNC_BLOCK: "nothing durable can be done in an `async` block: it is polled by others than the workflow",
         "use `join!` or `race!` to do things at the same time, a `#[fragment]` to name them, or put `#[step]` on the statement";
+    IN_NESTED_FUNCTION: "nothing durable can be done in a nested function: it is a function of its own, and knows nothing of the run",
+        "put `#[fragment]` on it, or do it in the body of the workflow";
     IN_STEP: "nothing durable can be done inside a step: the step is recorded as one",
         "move it out of the step";
     IN_FOREIGN_MACRO: "nothing durable can be done inside `{0}!`: what it does with its tokens is not known here",
         "do it in a `let` before, and use the value here";
     RETURN_IN_BRANCH: "`return` cannot leave {0}", "give the value at the end of {0}, and `return` after it";
     BREAK_IN_BRANCH: "`{1}` cannot leave {0}", "give a value at the end of {0}, and `{1}` after it";
+    CHANGE_IN_STEP: "a step cannot change `{1}`: on replay the step is not run, and the change would be lost",
+        "give the new value at the end of {0}, and change `{1}` after it";
+    CHANGE_IN_BRANCH: "{0} cannot change `{1}`: it runs beside others, and shares with them what is outside of it",
+        "give the new value at the end of {0}, and change `{1}` after it";
     STEP_QUESTION_INSIDE: "only a trailing `?` may stand in a step that is a single expression: it belongs to the workflow",
         "make it a block: `#[step(name = \"{0}\")] let value = { .. Ok(..) }?;`";
     STEP_BLOCK_NO_RESULT: "a step with a `?` in it ends in a `Result`", "end the block with `Ok(())`";
@@ -160,7 +166,7 @@ messages! {
     THREADS: "`{0}` runs outside the workflow, and again on every replay",
         "use `join!` or `join_all!` to do things at the same time, or make it a step";
     FOREIGN_CONCURRENCY: "`{0}!` awaits what is not recorded, in an order that differs on replay", "use `workflow`'s `join!` or `race!`";
-    HASH_ORDER: "a `{0}` has another order on every replay", "use a `BTreeMap`, a `BTreeSet` or a `Vec`";
+    HASH_ORDER: "a `{0}` has another order on every replay", "use a `BTreeMap`, a `BTreeSet` or a `Vec`, or `#[nondeterministic(reason = \"..\")]` on the statement if its order is never seen";
     INTERIOR: "`{0}` can be changed where a replay would not change it", "use a local variable, or give the value back from the branch or step";
     STATE_READ: "`{0}` is state of the engine: read here, it is an input that is not recorded",
         "use it in the call of a step: what the step returns is recorded";
@@ -168,6 +174,8 @@ messages! {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -183,6 +191,40 @@ mod tests {
                     !text.starts_with("error:") && !text.contains('\n'),
                     "{name}: {text}"
                 );
+            }
+        }
+    }
+
+    /// Whether `line` says this, with any words for `{0}`, `{1}` and so on.
+    fn says(mut line: &str, what: &str) -> bool {
+        what.split(['{', '}'])
+            .step_by(2)
+            .all(|part| match line.find(part) {
+                Some(at) => {
+                    line = &line[at + part.len()..];
+                    true
+                }
+                None => false,
+            })
+    }
+
+    #[test]
+    fn every_message_is_shown_by_a_program_that_does_not_compile() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ui-tests/fail");
+        let mut shown = String::new();
+        for family in fs::read_dir(folder).expect("the repository is whole") {
+            for file in fs::read_dir(family.unwrap().path()).expect("it holds folders only") {
+                let path = file.unwrap().path();
+                if path.extension().is_some_and(|kind| kind == "stderr") {
+                    shown += &fs::read_to_string(path).unwrap();
+                }
+            }
+        }
+        for (name, message) in ALL {
+            // A bug of ours has no program.
+            if *name != "PANICKED" {
+                let said = shown.lines().any(|line| says(line, message.what));
+                assert!(said, "{name} is shown nowhere");
             }
         }
     }

@@ -11,8 +11,8 @@ pub use std::vec::Vec;
 
 pub use crate::context::sites::*;
 pub use crate::context::{
-    ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Outcome,
-    Recorded, StateType, StepOptions, Thrown, Via,
+    ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Lent, Outcome,
+    Parameter, Recorded, StateType, StepOptions, Thrown, Via,
 };
 pub use crate::replay::Backoff;
 pub use crate::workflow_outside as outside;
@@ -31,7 +31,13 @@ macro_rules! workflow_outside {
     };
 }
 
+/// Stands for a place that may not be assigned to where it is: that was reported, and the compiler goes on with this one.
+pub fn unchanged<'a, T: ?Sized>(_: &T) -> &'a mut T {
+    unreachable!("what was reported does not compile")
+}
+
 /// Refuses, at compile time, two sites of one path: they stood under conditions that were both met.
+#[track_caller]
 pub const fn assert_unique(sites: &[crate::replay::Site]) {
     let mut one = 0;
     while one < sites.len() {
@@ -39,7 +45,7 @@ pub const fn assert_unique(sites: &[crate::replay::Site]) {
         while other < sites.len() {
             assert!(
                 !same(sites[one].path.as_bytes(), sites[other].path.as_bytes()),
-                "two sites of this function share a name, and the conditions they stand under are both met: give one of them another name",
+                "two sites of this function share a name, and the conditions they stand under are both met\nhelp: give one of them another name",
             );
             other += 1;
         }

@@ -6,11 +6,14 @@
 )]
 
 mod branches;
+mod cuts;
 mod extremes;
 mod handle;
+mod leaving;
 mod parking;
 mod races;
 mod recovery;
+mod reports;
 mod restarts;
 mod sleep;
 mod steps;

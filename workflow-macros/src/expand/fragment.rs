@@ -1,10 +1,10 @@
 //! A fragment: durable code that is run in place, in a scope of its own.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::{Block, Lifetime, ReturnType, Type, parse_quote};
 
-use super::{site, step};
+use super::{respan, site, step};
 use crate::model::Walked;
 use crate::syntax::Function;
 
@@ -46,21 +46,26 @@ pub(crate) fn fragment(
     let mutable: Vec<_> = mutable.collect();
     let cx = site::cx(0);
     let statements = &body.stmts;
-    let unique = walked.shares_names.then(|| {
-        let sites = super::workflow::sites(walked, krate);
-        quote!(const _: () = #private::assert_unique(&[#sites]);)
-    });
+    let sites = super::workflow::sites(walked, krate);
+    let unique = super::workflow::unique(walked, &quote!(&[#sites]), &private);
+    let unused = walked.is_faulty.then(|| quote!(#[allow(unused)]));
+    let body = quote! {
+        let #cx = &#cx;
+        #(let mut #mutable = #mutable;)*
+        #(#statements)*
+    };
+    // A future that is not `Send` is told of at the function's name.
+    let at = sig.ident.span().resolved_at(Span::call_site());
+    let library = respan(krate.clone(), at);
+    let future = quote_spanned!(at=> #library::__private::fut::<#returns>(async move { #body }));
     quote! {
         #(#attrs)*
+        #unused
         #[allow(single_use_lifetimes, clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::must_use_candidate)]
         #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::type_complexity)]
         #vis #signature {
             #unique
-            #private::fragment(move |#cx: #private::Cx| #private::fut::<#returns>(async move {
-                let #cx = &#cx;
-                #(let mut #mutable = #mutable;)*
-                #(#statements)*
-            }))
+            #private::fragment(move |#cx: #private::Cx| #future)
         }
     }
 }

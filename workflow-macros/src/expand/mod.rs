@@ -6,7 +6,7 @@ pub(crate) mod site;
 mod step;
 mod workflow;
 
-use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Block, Expr, Stmt, parse_quote};
 
@@ -15,7 +15,7 @@ pub(crate) use self::path::krate;
 pub(crate) use self::step::step;
 pub(crate) use self::workflow::workflow;
 
-use crate::diagnostics::Report;
+use crate::diagnostics::{Place, Report};
 use crate::syntax::{Body, Function};
 
 /// Takes away a body that the compiler would only add errors about. Editors see it still, and go on completing.
@@ -87,6 +87,16 @@ pub(crate) fn within(tokens: TokenStream, krate: &impl ToTokens) -> TokenStream 
     out
 }
 
+/// `path` and `function`, as one path that the compiler underlines at `place`, when what is called with it does not fit.
+pub(crate) fn called(path: TokenStream, function: &str, place: &Place) -> TokenStream {
+    let (first, last) = (
+        place.first.resolved_at(Span::mixed_site()),
+        place.last.resolved_at(Span::mixed_site()),
+    );
+    let (path, function) = (respan(path, first), Ident::new(function, last));
+    quote!(#path #function)
+}
+
 /// The same tokens, all with this span.
 pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     tokens
@@ -98,7 +108,13 @@ pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
                 TokenTree::Group(inner)
             }
             mut tree => {
-                tree.set_span(span);
+                // What `$crate` means is known by its own span only.
+                let is_dollar_crate = matches!(&tree, TokenTree::Ident(word) if word == "$crate");
+                tree.set_span(if is_dollar_crate {
+                    tree.span().located_at(span)
+                } else {
+                    span
+                });
                 tree
             }
         })

@@ -1,12 +1,15 @@
 //! A step function: gives a named, boxed `Step`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
+
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     FnArg, GenericParam, Lifetime, Pat, ReturnType, Signature, Type, TypeParamBound, parse_quote,
 };
 
+use super::{called, respan};
+use crate::diagnostics::Place;
 use crate::model::{Options, Step, returns_result};
 use crate::syntax::{Body, Function};
 
@@ -38,7 +41,10 @@ pub(crate) fn step(
         if is_result { "Fallible" } else { "Infallible" },
         Span::mixed_site(),
     );
-    let plain = (!is_result && !options.infallible).then(|| quote!(.plain()));
+    let plain = (!is_result && !options.infallible).then(|| {
+        let span = Place::of(&returns).first.resolved_at(Span::mixed_site());
+        quote_spanned!(span=> .plain())
+    });
     let lifetime = if options.blocking {
         parse_quote!('static)
     } else {
@@ -79,26 +85,39 @@ pub(crate) fn step(
         .retry_if
         .as_ref()
         .map(|closure| quote!(.retry_if(#closure)));
+    // What the compiler says about the result's type, it says at the type.
+    let place = match &sig.output {
+        ReturnType::Default => Place::from(sig.ident.span()),
+        ReturnType::Type(_, ty) => Place::of(ty),
+    };
     let made = if options.blocking {
+        let blocking_step = called(quote!(#private::), "blocking_step", &place);
         quote! {
-            #private::blocking_step(
+            #blocking_step(
                 #settings,
                 #private::Arc::new(move || { #(#clones)* (move || -> #returns { #(#statements)* })() }),
                 #via,
             ) #retry
         }
     } else {
+        let step = called(quote!(#private::), "step", &place);
+        let body = quote! {
+            // Tells the compiler the type before it looks at the body, so that what does not fit is underlined there.
+            #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+            if let #private::Some(__workflow_returned) = #private::None::<#returns> {
+                return __workflow_returned;
+            }
+            #(#statements)*
+        };
+        // A future that is not `Send` is told of at the function's name.
+        let at = sig.ident.span().resolved_at(Span::call_site());
+        let library = respan(krate.clone(), at);
+        let future =
+            quote_spanned!(at=> #library::__private::fut::<#returns>(async move { #body }));
         quote! {
-            #private::step(
+            #step(
                 #settings,
-                #private::Box::new(move || { #(#clones)* #private::fut::<#returns>(async move {
-                    // Tells the compiler the type before it looks at the body, so that what does not fit is underlined there.
-                    #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
-                    if let #private::Some(__workflow_returned) = #private::None::<#returns> {
-                        return __workflow_returned;
-                    }
-                    #(#statements)*
-                }) }),
+                #private::Box::new(move || { #(#clones)* #future }),
                 #via,
             ) #retry
         }

@@ -1,18 +1,19 @@
 //! A workflow: the function that calls it, and the type that is registered.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
-use syn::{Block, ReturnType, Signature};
+use quote::{quote, quote_spanned};
+use syn::{Attribute, Block, ReturnType, Signature};
 
-use super::site;
-use crate::model::{Walked, Workflow, returns_result};
+use super::{respan, site};
+use crate::diagnostics::Place;
+use crate::model::{Parameter, Walked, Workflow, returns_result};
 use crate::syntax::Function;
 
 // Input:
 //   #[workflow] pub async fn checkout(order: Order, #[state] stock: Stock) -> Result<Receipt, Failure> { BODY }
 // Output:
 //   pub struct checkout {}
-//   pub fn checkout(order: Order) -> Call<checkout> { call(Input::new().field("order", &order)) }
+//   pub fn checkout(order: Order) -> Call<checkout> { call(Input::new().with(&Parameter::<Order>::new("order"), &order)) }
 //   impl checkout { pub const NAME; pub const SITES; }
 //   impl Workflow for checkout { .. fn run(args) { async fn body(cx, order: Order, stock: Stock) -> .. { BODY } .. } }
 pub(crate) fn workflow(
@@ -26,34 +27,37 @@ pub(crate) fn workflow(
     let Function {
         attrs, vis, sig, ..
     } = function;
-    let Signature { ident, .. } = sig;
+    let ident = &sig.ident;
     let private = quote!(#krate::__private);
-    let returns = match &sig.output {
-        ReturnType::Default => quote!(()),
-        ReturnType::Type(_, ty) => quote!(#ty),
-    };
-    let mark = Ident::new(
-        if returns_result(sig) {
-            "Fallible"
-        } else {
-            "Infallible"
-        },
-        Span::mixed_site(),
-    );
-    let plain = (!returns_result(sig)).then(|| quote!(.plain()));
-    let docs = attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("doc") || attr.path().is_ident("cfg"));
-    let docs: Vec<_> = docs.collect();
-
+    let docs: Vec<_> = named(attrs, &["doc", "cfg"]).collect();
     let inputs: Vec<_> = model
         .parameters
         .iter()
         .filter(|parameter| !parameter.is_state)
         .collect();
-    let input_names: Vec<_> = inputs.iter().map(|parameter| &parameter.name).collect();
-    let input_types: Vec<_> = inputs.iter().map(|parameter| &parameter.ty).collect();
-    let input_texts: Vec<_> = input_names.iter().map(|name| text(name)).collect();
+    let input_names = inputs.iter().map(|parameter| &parameter.name);
+    let input_types = inputs.iter().map(|parameter| &parameter.ty);
+    let fields = inputs.iter().map(|parameter| {
+        let (described, name) = (described(parameter, &private), &parameter.name);
+        quote!(.with(&#described, &#name))
+    });
+    let call = quote!(#private::call(#private::Input::new() #(#fields)*));
+
+    // What the compiler says about the item as a whole, it says at the function's name.
+    let at = ident.span().resolved_at(Span::call_site());
+    let library = respan(krate.clone(), at);
+    let type_ = quote_spanned!(at=> #vis struct #ident {});
+    let call = quote_spanned!(at=> #vis fn #ident(#(#input_names: #input_types),*) -> #library::Call<#ident> { #call });
+    let name_const =
+        quote_spanned!(at=> pub const NAME: &'static str = <Self as #library::Workflow>::NAME;);
+    let sites_const = quote_spanned!(at=> pub const SITES: &'static [#library::Site] = <Self as #library::Workflow>::SITES;);
+
+    let sites = sites(walked, krate);
+    let unique = unique(
+        walked,
+        &quote!(<#ident as #krate::Workflow>::SITES),
+        &private,
+    );
     let states = model
         .parameters
         .iter()
@@ -62,7 +66,57 @@ pub(crate) fn workflow(
             let (text, ty) = (text(&parameter.name), &parameter.ty);
             quote!(#private::state_type::<#ty>(#text))
         });
+    let (returns, mark) = returns(sig);
+    let run = run(function, model, body, walked, krate);
 
+    let implements = quote! {
+        const NAME: &'static str = #name;
+        const SITES: &'static [#krate::Site] = &[#sites];
+        type Mark = #private::#mark;
+        type Returns = #returns;
+
+        fn states() -> #private::Vec<#private::StateType> {
+            #private::vec![#(#states),*]
+        }
+
+        #run
+    };
+    let implements = quote_spanned!(at=> impl #library::Workflow for #ident { #implements });
+
+    quote! {
+        #(#docs)*
+        #[allow(non_camel_case_types, missing_debug_implementations, missing_docs, clippy::empty_structs_with_brackets)]
+        #type_
+
+        #(#docs)*
+        #[allow(missing_docs, clippy::needless_pass_by_value, clippy::must_use_candidate, clippy::too_many_arguments)]
+        #call
+
+        #[allow(dead_code)]
+        impl #ident {
+            /// The workflow's name in a store.
+            #name_const
+            /// Everything durable it does, in source order.
+            #sites_const
+        }
+
+        #unique
+
+        #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+        #implements
+    }
+}
+
+/// `fn run`: opens the arguments, and calls the function as it was written.
+fn run(
+    function: &Function,
+    model: &Workflow,
+    body: &Block,
+    walked: &Walked,
+    krate: &TokenStream,
+) -> TokenStream {
+    let Function { attrs, sig, .. } = function;
+    let private = quote!(#krate::__private);
     let args = Ident::new("__workflow_args", Span::mixed_site());
     let cx = site::cx(0);
     let locals: Vec<_> = (0..model.parameters.len())
@@ -73,84 +127,99 @@ pub(crate) fn workflow(
         .iter()
         .zip(&locals)
         .map(|(parameter, local)| {
-            let text = text(&parameter.name);
-            let from = Ident::new(
-                if parameter.is_state { "state" } else { "input" },
-                Span::mixed_site(),
-            );
-            quote!(let #local = #args.#from(#text)?;)
+            if parameter.is_state {
+                let text = text(&parameter.name);
+                return quote!(let #local = #args.state(#text)?;);
+            }
+            let described = described(parameter, &private);
+            quote!(let #local = #described.read(&#args)?;)
         });
     let parameters = model.parameters.iter().map(|parameter| {
         let (name, ty) = (&parameter.name, &parameter.ty);
         let mutable = parameter.is_mut.then(|| quote!(mut));
         quote!(#mutable #name: #ty)
     });
-    let output = &sig.output;
-    let sites = sites(walked, krate);
-    let unique = walked.shares_names.then(|| {
-        quote! {
-            const _: () = #private::assert_unique(<#ident as #krate::Workflow>::SITES);
-        }
-    });
-    let statements = &body.stmts;
-    let lints = attrs.iter().filter(|attr| {
-        ["allow", "expect", "warn", "deny"]
-            .iter()
-            .any(|lint| attr.path().is_ident(lint))
-    });
-    let lints: Vec<_> = lints.collect();
+    let lints = named(attrs, &["allow", "expect", "warn", "deny"]);
+    let unused = if walked.is_faulty {
+        quote!(unused)
+    } else {
+        quote!(unused_variables)
+    };
+    let (output, statements) = (&sig.output, &body.stmts);
+    let (returns, _) = returns(sig);
+    let plain = (!returns_result(sig)).then(|| quote!(.plain()));
+
+    // A future that is not `Send` is told of at the function's name; what makes it so is told at its own place.
+    let at = sig.ident.span().resolved_at(Span::call_site());
+    let library = respan(krate.clone(), at);
+    let future = quote_spanned!(at=> #library::__private::fut(async move {
+        __workflow_function_as_written(&#cx, #(#locals),*).await
+    }));
 
     quote! {
-        #(#docs)*
-        #[allow(non_camel_case_types, missing_debug_implementations, missing_docs, clippy::empty_structs_with_brackets)]
-        #vis struct #ident {}
-
-        #(#docs)*
-        #[allow(missing_docs, clippy::needless_pass_by_value, clippy::must_use_candidate, clippy::too_many_arguments)]
-        #vis fn #ident(#(#input_names: #input_types),*) -> #krate::Call<#ident> {
-            #private::call(#private::Input::new() #(.field(#input_texts, &#input_names))*)
-        }
-
-        #[allow(dead_code)]
-        impl #ident {
-            /// The workflow's name in a store.
-            pub const NAME: &'static str = <Self as #krate::Workflow>::NAME;
-            /// Everything durable it does, in source order.
-            pub const SITES: &'static [#krate::Site] = <Self as #krate::Workflow>::SITES;
-        }
-
-        #unique
-
-        #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-        impl #krate::Workflow for #ident {
-            const NAME: &'static str = #name;
-            const SITES: &'static [#krate::Site] = &[#sites];
-            type Mark = #private::#mark;
-            type Returns = #returns;
-
-            fn states() -> #private::Vec<#private::StateType> {
-                #private::vec![#(#states),*]
+        fn run(#args: #private::Args) -> #private::Result<#private::Body, #private::ArgError> {
+            #(#lints)*
+            #[allow(#unused)]
+            async fn __workflow_function_as_written(#cx: &#private::Cx, #(#parameters),*) #output {
+                #(#statements)*
             }
-
-            fn run(#args: #private::Args) -> #private::Result<#private::Body, #private::ArgError> {
-                #(#lints)*
-                #[allow(unused_variables)]
-                async fn __workflow_function_as_written(#cx: &#private::Cx, #(#parameters),*) #output {
-                    #(#statements)*
-                }
-                #(#opened)*
-                #private::Ok(#private::body::<Self>(
-                    #args,
-                    {
-                        #[allow(unused_imports)]
-                        use #private::lookup::*;
-                        (&&&&&#private::tag::<<Self as #krate::Workflow>::Returns>() #plain).via()
-                    },
-                    move |#cx| #private::fut(async move { __workflow_function_as_written(&#cx, #(#locals),*).await }),
-                ))
-            }
+            #(#opened)*
+            #private::Ok(#private::body::<Self>(
+                #args,
+                {
+                    #[allow(unused_imports)]
+                    use #private::lookup::*;
+                    (&&&&&#private::tag::<#returns>() #plain).via()
+                },
+                move |#cx| #future,
+            ))
         }
     }
+}
+
+/// How a parameter's argument is written and read. In both places with the same spans, so that a type that cannot be recorded
+/// is one error, at the type.
+fn described(parameter: &Parameter, private: &TokenStream) -> TokenStream {
+    let (text, ty) = (text(&parameter.name), &parameter.ty);
+    let place = Place::of(ty);
+    let [first, last] = [place.first, place.last].map(|span| span.resolved_at(Span::mixed_site()));
+    let path = respan(quote!(#private::Parameter), first);
+    let new = Ident::new("new", last);
+    quote!(#path::<#ty>::#new(#text))
+}
+
+/// What is returned, and whether it is a `Result` by name.
+fn returns(sig: &Signature) -> (TokenStream, Ident) {
+    let returns = match &sig.output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, ty) => quote!(#ty),
+    };
+    let mark = if returns_result(sig) {
+        "Fallible"
+    } else {
+        "Infallible"
+    };
+    (returns, Ident::new(mark, Span::mixed_site()))
+}
+
+/// The attributes of these names.
+fn named<'a>(attrs: &'a [Attribute], names: &'a [&str]) -> impl Iterator<Item = &'a Attribute> {
+    attrs
+        .iter()
+        .filter(|attr| names.iter().any(|name| attr.path().is_ident(name)))
+}
+
+/// Asks the compiler whether two sites of one name are both there, where only it can tell. It says so at the second.
+pub(super) fn unique(
+    walked: &Walked,
+    sites: &TokenStream,
+    private: &TokenStream,
+) -> Option<TokenStream> {
+    let at = walked.shared_name?.first.resolved_at(Span::mixed_site());
+    let private = respan(private.clone(), at);
+    let assert = quote_spanned!(at=> #private::assert_unique);
+    let arguments = quote_spanned!(at=> (#sites));
+    Some(quote!(const _: () = #assert #arguments;))
 }
 
 /// The list of sites, each under its conditions.

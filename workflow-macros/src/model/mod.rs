@@ -2,6 +2,9 @@
 //!
 //! A body is walked once. What is wrong is collected; what stands is rewritten in place either way, so that a body with
 //! one mistake in it gives one error and no followers.
+//!
+//! A new kind of site is a variant of [`Kind`] here and in the library, a row in the table of `syntax::Durable` if it is a
+//! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
 mod duration;
 mod name;
@@ -9,6 +12,8 @@ mod options;
 mod rules;
 mod scope;
 mod signature;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use syn::Attribute;
@@ -17,11 +22,12 @@ use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::signature::{
-    Step, Workflow, check_fragment, check_step, check_workflow, returns_result, workflow_name,
+    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, returns_result,
+    workflow_name,
 };
-pub(crate) use self::walk::{Walked, walk};
+pub(crate) use self::walk::{Given, Walked, walk};
 
-/// What a site does, as `Kind` of the library calls it.
+/// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Call,
@@ -36,18 +42,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn variant(self) -> &'static str {
-        match self {
-            Self::Call => "Call",
-            Self::Step => "Step",
-            Self::Sleep => "Sleep",
-            Self::Now => "Now",
-            Self::Derived => "Derived",
-            Self::Join => "Join",
-            Self::Race => "Race",
-            Self::JoinAll => "JoinAll",
-            Self::Loop => "Loop",
-        }
+    /// Its name in the library.
+    pub(crate) fn variant(self) -> String {
+        format!("{self:?}")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
+use syn::{Path, PathArguments};
 
 use crate::messages::{self, Message};
 
@@ -45,6 +46,9 @@ const CONSTRUCTORS: &[&str] = &[
     "from_iter",
     "with_capacity_and_hasher",
 ];
+
+/// Types that have another order in every process, and how many generic arguments they have before a hasher of their own.
+const UNORDERED: &[(&str, usize)] = &[("HashMap", 2), ("HashSet", 1)];
 
 /// The last two words of a path, and what is said of it.
 const CALLED: &[(&str, &str, Message)] = &[
@@ -138,6 +142,17 @@ pub(super) fn refused(path: &[Ident]) -> Option<(Message, String)> {
         "fs" if way.len() == 1 => Some((messages::FILES, shown())),
         _ => None,
     }
+}
+
+/// The name of the type that `path` names, if it has another order in every process. One with a hasher of its own need not.
+pub(super) fn unordered(path: &Path) -> Option<&'static str> {
+    let last = path.segments.last()?;
+    let (name, before_hasher) = UNORDERED.iter().find(|(name, _)| last.ident == name)?;
+    let given = match &last.arguments {
+        PathArguments::AngleBracketed(given) => given.args.len(),
+        _ => 0,
+    };
+    (given <= *before_hasher).then_some(name)
 }
 
 /// Whether a macro of another crate awaits by itself what is not recorded.

@@ -3,6 +3,7 @@
 use proc_macro2::Span;
 use syn::Attribute;
 
+use super::walk::Own;
 use super::{Kind, Site};
 use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
@@ -11,8 +12,10 @@ use crate::messages;
 pub(super) struct Scopes {
     open: Vec<Scope>,
     pub(super) sites: Vec<Site>,
-    /// Two sites under different conditions share a name: the compiler has to check that only one is there.
-    pub(super) shares_names: bool,
+    /// Where two sites under different conditions share a name: the compiler has to check that only one is there.
+    shared: Option<Place>,
+    /// A name was reported as used twice, so that check would only follow.
+    twice: bool,
 }
 
 #[derive(Default)]
@@ -27,7 +30,8 @@ impl Scopes {
         Self {
             open: vec![Scope::default()],
             sites: Vec::new(),
-            shares_names: false,
+            shared: None,
+            twice: false,
         }
     }
 
@@ -40,6 +44,11 @@ impl Scopes {
 
     pub(super) fn leave(&mut self) {
         self.open.pop();
+    }
+
+    /// Where two sites share a name, if only the compiler can tell whether both are there.
+    pub(super) fn unsettled(&self) -> Option<Place> {
+        self.shared.filter(|_| !self.twice)
     }
 
     /// The path of a name in the innermost scope.
@@ -59,35 +68,7 @@ impl Scopes {
     ) -> usize {
         let path = self.path(&name);
         let index = self.sites.len();
-        let twice = self
-            .open
-            .last()
-            .and_then(|scope| scope.named.iter().find(|&&at| self.sites[at].name == name));
-        if let Some(&first) = twice {
-            let first = &self.sites[first];
-            if tell_apart(&first.cfg, cfg) {
-                self.shares_names = true;
-            } else {
-                let at = first
-                    .place
-                    .described()
-                    .map(|at| format!("; first at {at}"))
-                    .unwrap_or_default();
-                let help = match (first.kind, kind) {
-                    (Kind::Loop, Kind::Loop) => "give each loop its own label".to_owned(),
-                    (_, Kind::Call | Kind::Step) | (Kind::Call | Kind::Step, _) => {
-                        format!(
-                            "give one of them a name of its own: `#[step(name = \"{name}_again\")]` on the statement"
-                        )
-                    }
-                    _ => format!("begin one of them with another word, such as `{name}_again`"),
-                };
-                errors.push(
-                    first.place.to(place),
-                    messages::NAME_TWICE.with(&[&name, &at, &help]),
-                );
-            }
-        }
+        self.check_unused(&name, kind, place, cfg, errors);
         self.sites.push(Site {
             name,
             kind,
@@ -99,6 +80,44 @@ impl Scopes {
             scope.named.push(index);
         }
         index
+    }
+
+    /// In one scope every name is used once.
+    fn check_unused(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        place: Place,
+        cfg: &[Attribute],
+        errors: &mut Errors,
+    ) {
+        let named = self.open.last().into_iter().flat_map(|scope| &scope.named);
+        let same: Vec<&Site> = named
+            .map(|&at| &self.sites[at])
+            .filter(|site| site.name == name)
+            .collect();
+        let Some(first) = same.iter().find(|site| !tell_apart(&site.cfg, cfg)) else {
+            if !same.is_empty() {
+                self.shared = Some(place);
+            }
+            return;
+        };
+        let at = first.place.described();
+        let at = at.map(|at| format!("; first at {at}")).unwrap_or_default();
+        let text = messages::NAME_TWICE.with(&[name, &at, &way_out(name, first.kind, kind)]);
+        errors.push(first.place.to(place), text);
+        self.twice = true;
+    }
+}
+
+/// How to give one of two sites another name.
+fn way_out(name: &str, first: Kind, second: Kind) -> String {
+    match (first, second) {
+        (Kind::Loop, Kind::Loop) => "give each loop its own label".to_owned(),
+        (_, Kind::Call | Kind::Step) | (Kind::Call | Kind::Step, _) => format!(
+            "give one of them a name of its own: `#[step(name = \"{name}_again\")]` on the statement"
+        ),
+        _ => format!("begin one of them with another word, such as `{name}_again`"),
     }
 }
 
@@ -114,18 +133,17 @@ fn tell_apart(first: &[Attribute], second: &[Attribute]) -> bool {
 }
 
 /// What a `break` or `return` has to get through.
-#[derive(Debug)]
 pub(super) enum Frame {
     /// A loop or a labelled block.
     Loop(Option<String>),
-    /// A branch: a future of its own.
-    Branch(&'static str),
+    /// A branch or a step: a future of its own. As it is called in messages, and what is bound in it.
+    Branch(&'static str, Own),
     /// A closure or an async block: `return` and `break` end there.
     Apart,
 }
 
 /// The frames around the place that is being looked at.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Frames(pub(super) Vec<Frame>);
 
 impl Frames {
@@ -134,7 +152,7 @@ impl Frames {
         for frame in self.0.iter().rev() {
             match frame {
                 Frame::Loop(_) => {}
-                Frame::Branch(what) => {
+                Frame::Branch(what, _) => {
                     return Some(Report::new(place, messages::RETURN_IN_BRANCH.with(&[what])));
                 }
                 Frame::Apart => return None,
@@ -154,7 +172,7 @@ impl Frames {
             match frame {
                 Frame::Loop(of) if label.is_none() || of.as_deref() == label => return None,
                 Frame::Loop(_) => {}
-                Frame::Branch(what) => {
+                Frame::Branch(what, _) => {
                     let text = messages::BREAK_IN_BRANCH.with(&[what, word]);
                     return Some(Report::new(place, text));
                 }

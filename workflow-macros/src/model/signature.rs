@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, PatIdent, ReturnType, Signature, Type};
 
-use super::name;
+use super::{Given, name};
 use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
 use crate::syntax::{Body, Function, Mark, Settings, Value, take};
@@ -23,6 +23,28 @@ pub(crate) struct Parameter {
 /// A workflow whose signature is in order.
 pub(crate) struct Workflow {
     pub(crate) parameters: Vec<Parameter>,
+}
+
+impl Workflow {
+    /// The parameters that the engine gives.
+    pub(crate) fn given(&self) -> Vec<(Ident, Given)> {
+        let states = self.parameters.iter().filter(|given| given.is_state);
+        states
+            .map(|state| (state.name.clone(), Given::State))
+            .collect()
+    }
+}
+
+/// The parameters of a fragment that are a `&mut`.
+pub(crate) fn lent(sig: &Signature) -> Vec<(Ident, Given)> {
+    let lent = sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(typed) if is_mut_reference(&typed.ty) => match &*typed.pat {
+            Pat::Ident(named) => Some((named.ident.clone(), Given::Lent)),
+            _ => None,
+        },
+        _ => None,
+    });
+    lent.collect()
 }
 
 /// A step whose signature is in order.

@@ -43,7 +43,7 @@ pub(crate) fn strip(expr: &mut Expr, mark: Mark) -> Option<Attribute> {
 }
 
 /// The attributes of an expression, where it can have some.
-fn attributes(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
+pub(crate) fn attributes(expr: &mut Expr) -> Option<&mut Vec<Attribute>> {
     Some(match expr {
         Expr::Array(expr) => &mut expr.attrs,
         Expr::Assign(expr) => &mut expr.attrs,

@@ -6,16 +6,50 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Path, Token};
 
-/// A macro that does something durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durable {
-    Sleep,
-    Now,
-    Uuid,
-    Random,
-    Join,
-    Race,
-    JoinAll,
+macro_rules! durables {
+    ($($variant:ident { word: $word:literal, shape: $shape:literal, awaited: $awaited:literal })*) => {
+        /// A macro that does something durable.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Durable {
+            $($variant),*
+        }
+
+        const ALL: &[Durable] = &[$(Durable::$variant),*];
+
+        impl Durable {
+            /// Its name.
+            pub(crate) fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),*
+                }
+            }
+
+            /// What is written in it, for help.
+            pub(crate) fn shape(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $shape),*
+                }
+            }
+
+            /// Whether `.await` stands behind it. If not, it gives its value at once.
+            pub(crate) fn is_awaited(self) -> bool {
+                match self {
+                    $(Self::$variant => $awaited),*
+                }
+            }
+        }
+    };
+}
+
+// All of them: how it is called, what is written in it for help, and whether `.await` stands behind it.
+durables! {
+    Sleep { word: "sleep", shape: "window, \"15m\"", awaited: true }
+    Now { word: "now", shape: "started", awaited: true }
+    Uuid { word: "uuid", shape: "key", awaited: false }
+    Random { word: "random", shape: "dice", awaited: false }
+    Join { word: "join", shape: "both, a = first(x).await?, b = second(y).await?", awaited: true }
+    Race { word: "race", shape: "settle, paid = pay(x).await?, expired = wait(y).await?", awaited: true }
+    JoinAll { word: "join_all", shape: "ship_all, limit = 8, for item in items { ship(item).await? }", awaited: true }
 }
 
 impl Durable {
@@ -38,50 +72,9 @@ impl Durable {
         {
             return None;
         }
-        ALL.into_iter().find(|durable| durable.word() == last)
-    }
-
-    /// Its name.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Sleep => "sleep",
-            Self::Now => "now",
-            Self::Uuid => "uuid",
-            Self::Random => "random",
-            Self::Join => "join",
-            Self::Race => "race",
-            Self::JoinAll => "join_all",
-        }
-    }
-
-    /// What is written in it, for help.
-    pub(crate) fn shape(self) -> &'static str {
-        match self {
-            Self::Sleep => "window, \"15m\"",
-            Self::Now => "started",
-            Self::Uuid => "key",
-            Self::Random => "dice",
-            Self::Join => "both, a = first(x).await?, b = second(y).await?",
-            Self::Race => "settle, paid = pay(x).await?, expired = wait(y).await?",
-            Self::JoinAll => "ship_all, limit = 8, for item in items { ship(item).await? }",
-        }
-    }
-
-    /// Whether it gives its value at once, without `.await`.
-    pub(crate) fn is_derived(self) -> bool {
-        matches!(self, Self::Uuid | Self::Random)
+        ALL.iter().copied().find(|durable| durable.word() == last)
     }
 }
-
-const ALL: [Durable; 7] = [
-    Durable::Sleep,
-    Durable::Now,
-    Durable::Uuid,
-    Durable::Random,
-    Durable::Join,
-    Durable::Race,
-    Durable::JoinAll,
-];
 
 /// Crates whose macros bear the same names and mean something else.
 const FOREIGN: &[&str] = &[

@@ -6,7 +6,7 @@ mod invocation;
 mod options;
 mod tokens;
 
-pub(crate) use self::attribute::{Mark, strip, take};
+pub(crate) use self::attribute::{Mark, attributes, strip, take};
 pub(crate) use self::function::{Body, Function};
 pub(crate) use self::invocation::{Durable, arguments};
 pub(crate) use self::options::{Setting, Settings, Value};

@@ -12,7 +12,10 @@ struct checkout {}
     clippy::too_many_arguments
 )]
 fn checkout(orders: Vec<u32>) -> workflow::Call<checkout> {
-    workflow::__private::call(workflow::__private::Input::new().field("orders", &orders))
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<Vec<u32>>::new("orders"), &orders),
+    )
 }
 #[allow(dead_code)]
 impl checkout {
@@ -67,30 +70,32 @@ impl workflow::Workflow for checkout {
             let (a, b) = join!(
                 @ site __workflow_cx & const { workflow::Site::new("both",
                 workflow::Kind::Join, "both", ::core::file!(), 1) }; __workflow_cx_1 "a",
-                __workflow_cx_2 "b"; workflow::__private::arm(||
-                workflow::__private::fut(async { workflow::__private::Ok:: < _,
+                __workflow_cx_2 "b"; workflow::__private::arm({ let __workflow_branch =
+                || workflow::__private::fut(async { workflow::__private::Ok:: < _,
                 workflow::__private::Thrown >
                 (workflow::__private::Durable::run(count(1), __workflow_cx_1, & const {
                 workflow::Site::new("count", workflow::Kind::Call, "both/a/count",
-                ::core::file!(), 1) }). await ?) })), workflow::__private::arm(||
+                ::core::file!(), 1) }). await ?) }); __workflow_branch }),
+                workflow::__private::arm({ let __workflow_branch = ||
                 workflow::__private::fut(async { workflow::__private::Ok:: < _,
-                workflow::__private::Thrown > ({ 2 }) }))
+                workflow::__private::Thrown > ({ 2 }) }); __workflow_branch })
             )?;
             join_all!(
                 @ site __workflow_cx & const { workflow::Site::new("every",
                 workflow::Kind::JoinAll, "every", ::core::file!(), 1) }; limit =
                 workflow::__private::Some(2), items = orders, key = [], __workflow_slot
-                => workflow::__private::item(|| workflow::__private::fut(async { let
-                (__workflow_cx_3, order) = __workflow_slot.open(); let __workflow_cx_3 =
-                & __workflow_cx_3; workflow::__private::Ok:: < _,
-                workflow::__private::Thrown > ({
+                => workflow::__private::item({ let __workflow_branch = ||
+                workflow::__private::fut(async { let (__workflow_cx_3, order) =
+                __workflow_slot.open(); let __workflow_cx_3 = & __workflow_cx_3;
+                workflow::__private::Ok:: < _, workflow::__private::Thrown > ({
                 workflow::__private::Durable::run(count(order), __workflow_cx_3, & const
                 { workflow::Site::new("count", workflow::Kind::Call, "every[]/count",
-                ::core::file!(), 1) }). await ? }) }))
+                ::core::file!(), 1) }). await ? }) }); __workflow_branch })
             )?;
             Ok(a + b)
         }
-        let __workflow_a0 = __workflow_args.input("orders")?;
+        let __workflow_a0 = workflow::__private::Parameter::<Vec<u32>>::new("orders")
+            .read(&__workflow_args)?;
         workflow::__private::Ok(
             workflow::__private::body::<
                 Self,
@@ -99,10 +104,7 @@ impl workflow::Workflow for checkout {
                 {
                     #[allow(unused_imports)]
                     use workflow::__private::lookup::*;
-                    (&&&&&workflow::__private::tag::<
-                        <Self as workflow::Workflow>::Returns,
-                    >())
-                        .via()
+                    (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
                     __workflow_function_as_written(&__workflow_cx, __workflow_a0).await

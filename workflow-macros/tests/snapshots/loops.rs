@@ -12,7 +12,10 @@ struct checkout {}
     clippy::too_many_arguments
 )]
 fn checkout(orders: Vec<u32>) -> workflow::Call<checkout> {
-    workflow::__private::call(workflow::__private::Input::new().field("orders", &orders))
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<Vec<u32>>::new("orders"), &orders),
+    )
 }
 #[allow(dead_code)]
 impl checkout {
@@ -121,7 +124,8 @@ impl workflow::Workflow for checkout {
                 }
             }
         }
-        let __workflow_a0 = __workflow_args.input("orders")?;
+        let __workflow_a0 = workflow::__private::Parameter::<Vec<u32>>::new("orders")
+            .read(&__workflow_args)?;
         workflow::__private::Ok(
             workflow::__private::body::<
                 Self,
@@ -130,11 +134,7 @@ impl workflow::Workflow for checkout {
                 {
                     #[allow(unused_imports)]
                     use workflow::__private::lookup::*;
-                    (&&&&&workflow::__private::tag::<
-                        <Self as workflow::Workflow>::Returns,
-                    >()
-                        .plain())
-                        .via()
+                    (&&&&&workflow::__private::tag::<()>().plain()).via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
                     __workflow_function_as_written(&__workflow_cx, __workflow_a0).await

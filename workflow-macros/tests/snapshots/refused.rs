@@ -54,11 +54,7 @@ impl workflow::Workflow for checkout {
                 {
                     #[allow(unused_imports)]
                     use workflow::__private::lookup::*;
-                    (&&&&&workflow::__private::tag::<
-                        <Self as workflow::Workflow>::Returns,
-                    >()
-                        .plain())
-                        .via()
+                    (&&&&&workflow::__private::tag::<()>().plain()).via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
                     __workflow_function_as_written(&__workflow_cx).await

@@ -12,7 +12,10 @@ struct checkout {}
     clippy::too_many_arguments
 )]
 fn checkout(order: u32) -> workflow::Call<checkout> {
-    workflow::__private::call(workflow::__private::Input::new().field("order", &order))
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<u32>::new("order"), &order),
+    )
 }
 #[allow(dead_code)]
 impl checkout {
@@ -84,7 +87,8 @@ impl workflow::Workflow for checkout {
             }?;
             Ok(n)
         }
-        let __workflow_a0 = __workflow_args.input("order")?;
+        let __workflow_a0 = workflow::__private::Parameter::<u32>::new("order")
+            .read(&__workflow_args)?;
         workflow::__private::Ok(
             workflow::__private::body::<
                 Self,
@@ -93,10 +97,7 @@ impl workflow::Workflow for checkout {
                 {
                     #[allow(unused_imports)]
                     use workflow::__private::lookup::*;
-                    (&&&&&workflow::__private::tag::<
-                        <Self as workflow::Workflow>::Returns,
-                    >())
-                        .via()
+                    (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
                 move |__workflow_cx| workflow::__private::fut(async move {
                     __workflow_function_as_written(&__workflow_cx, __workflow_a0).await

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench -p workflow --bench durable               the whole, some minutes
 //! cargo bench -p workflow --bench durable -- --quick    under a minute
+//! cargo bench -p workflow --bench durable -- sleeping   one section, or several: sequential concurrent replay ageing beside sleeping
 //! ```
 //!
 //! Everything is measured in one process, at full durability, in turns: read the ratios, since the figures are those of
@@ -12,9 +13,12 @@
 
 mod disk;
 mod ours;
+mod slow;
 mod table;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use disk::{Log, Redb};
@@ -31,6 +35,8 @@ struct Size {
     longest_replay: usize,
     sleepers: usize,
     ready: usize,
+    /// How often an idle handler is called.
+    ticks: usize,
 }
 
 const WHOLE: Size = Size {
@@ -39,7 +45,8 @@ const WHOLE: Size = Size {
     crowd: 40_960,
     longest_replay: 100_000,
     sleepers: 10_000,
-    ready: 200_000,
+    ready: 1_000_000,
+    ticks: 10_000,
 };
 const QUICK: Size = Size {
     rounds: 3,
@@ -48,9 +55,17 @@ const QUICK: Size = Size {
     longest_replay: 10_000,
     sleepers: 5_000,
     ready: 20_000,
+    ticks: 3_000,
 };
 
+/// This program again, to be killed: falls asleep with some runs in this file.
+const ASLEEP: &str = "--asleep";
+
 fn main() {
+    let mut words = std::env::args().skip_while(|word| word != ASLEEP).skip(1);
+    if let Some(path) = words.next() {
+        return asleep(Path::new(&path));
+    }
     let size = if std::env::args().any(|word| word == "--quick") {
         QUICK
     } else {
@@ -58,12 +73,23 @@ fn main() {
     };
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory can be made");
     println!("# Durable steps");
-    sequential(&size, dir.path());
-    concurrent(&size, dir.path());
-    replay(&size, dir.path());
-    ageing(&size, dir.path());
-    sleeping(&size, dir.path());
+    let asked = |(name, _): &&(&str, Section)| std::env::args().any(|word| word == *name);
+    let all = !SECTIONS.iter().any(|section| asked(&section));
+    for section in SECTIONS.iter().filter(|section| all || asked(section)) {
+        (section.1)(&size, dir.path());
+    }
 }
+
+type Section = fn(&Size, &Path);
+
+const SECTIONS: [(&str, Section); 6] = [
+    ("sequential", sequential),
+    ("concurrent", concurrent),
+    ("replay", replay),
+    ("ageing", ageing),
+    ("beside", beside),
+    ("sleeping", sleeping),
+];
 
 fn sequential(size: &Size, dir: &Path) {
     let mut log = Log::open(&dir.join("sequential.log"));
@@ -124,6 +150,15 @@ fn ageing(size: &Size, dir: &Path) {
     );
 }
 
+fn beside(size: &Size, dir: &Path) {
+    let (alone, beside) = slow::lateness(dir, 64, size.ticks);
+    println!("\n### Other tasks while a commit syncs, if a sync takes 50 ms, on two workers");
+    println!("\n| | ms late, 99th percentile |\n| --- | ---: |");
+    println!("| an idle handler, alone | {alone:.2} |");
+    println!("| beside 64 runs that commit | {beside:.2} |");
+    println!("| the latter to the former | {:.2}x |", beside / alone);
+}
+
 #[expect(clippy::cast_precision_loss, reason = "counts of what was done here")]
 fn sleeping(size: &Size, dir: &Path) {
     let mut ours = Ours::open(&dir.join("sleeping.redb"));
@@ -157,6 +192,42 @@ fn sleeping(size: &Size, dir: &Path) {
         size.ready,
         median(&ready)
     );
+    ours.close();
+    let ready: Vec<_> = (0..size.rounds.min(3))
+        .map(|_| ready_after_a_kill(&dir.join("sleeping.redb")) * 1e3)
+        .collect();
+    println!("| the same after kill -9 | {:.1} ms |", median(&ready));
+}
+
+/// How many more fall asleep before a kill: what is not folded yet is read when the store is opened.
+const BEFORE_A_KILL: usize = 10_000;
+
+/// Has another process open the file and kills it in the middle of its work; seconds until an engine is ready then.
+fn ready_after_a_kill(path: &Path) -> f64 {
+    let this = std::env::current_exe().expect("this program has a path");
+    let mut child = Command::new(this)
+        .arg(ASLEEP)
+        .arg(path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program starts once more");
+    let said = child.stdout.take().map(BufReader::new);
+    let line = said.and_then(|said| said.lines().next());
+    assert!(matches!(line, Some(Ok(_))), "the other process fell asleep");
+    child.kill().expect("the other process can be killed");
+    child.wait().expect("the other process ends");
+    let mut ours = Ours::closed(path);
+    let took = ours.reopen();
+    ours.close();
+    took
+}
+
+fn asleep(path: &Path) {
+    ours::number_from(u64::from(std::process::id()) << 32);
+    let ours = Ours::open(path);
+    ours.sleep(BEFORE_A_KILL);
+    println!("asleep");
+    ours.sleep(usize::MAX);
 }
 
 /// Memory in use that is no file's; 0 where the system does not tell.

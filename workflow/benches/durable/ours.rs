@@ -35,7 +35,7 @@ async fn frontier() -> u64 {
 }
 
 #[workflow]
-async fn steps(n: u64) -> Result<u64, Failure> {
+pub(crate) async fn steps(n: u64) -> Result<u64, Failure> {
     let mut sum = 0;
     'all: for i in 0..n {
         sum += one(i).await?;
@@ -78,25 +78,27 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn open(path: &Path) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime starts");
-        let mut ours = Self {
-            runtime,
-            engine: None,
-            path: path.to_owned(),
-        };
+        let mut ours = Self::closed(path);
         ours.reopen();
         ours
     }
 
+    /// Not yet opened.
+    pub(crate) fn closed(path: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
+        Self {
+            runtime,
+            engine: None,
+            path: path.to_owned(),
+        }
+    }
+
     /// Closes the store, if it is open, and opens it; seconds until the engine is ready.
     pub(crate) fn reopen(&mut self) -> f64 {
-        if let Some(engine) = self.engine.take() {
-            let closed = self.runtime.block_on(engine.shutdown(Duration::ZERO));
-            closed.expect("the engine shuts down");
-        }
+        self.close();
         let since = Instant::now();
         let builder = Engine::builder()
             .workflow(steps)
@@ -106,6 +108,14 @@ impl Ours {
         let engine = self.runtime.block_on(builder.open(&self.path));
         self.engine = Some(engine.expect("the engine opens"));
         since.elapsed().as_secs_f64()
+    }
+
+    /// Closes the store, if it is open.
+    pub(crate) fn close(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            let closed = self.runtime.block_on(engine.shutdown(Duration::ZERO));
+            closed.expect("the engine shuts down");
+        }
     }
 
     /// `runs` runs of `n` steps, all at once; microseconds per step.
@@ -213,8 +223,13 @@ async fn reached() -> Instant {
     }
 }
 
-fn id() -> String {
+pub(crate) fn id() -> String {
     NEXT.fetch_add(1, Ordering::Relaxed).to_string()
+}
+
+/// Numbers runs from here on: those before are another process's.
+pub(crate) fn number_from(first: u64) {
+    NEXT.store(first, Ordering::Relaxed);
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);

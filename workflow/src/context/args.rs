@@ -61,6 +61,12 @@ impl Input {
         self
     }
 
+    /// Adds the argument of a described parameter.
+    #[must_use]
+    pub fn with<T>(self, parameter: &Parameter<T>, value: &T) -> Self {
+        (parameter.write)(self, parameter.name, value)
+    }
+
     /// The JSON object.
     ///
     /// # Errors
@@ -89,6 +95,38 @@ impl InputError {
     /// The parameter's name.
     pub fn parameter(&self) -> &'static str {
         self.name
+    }
+}
+
+/// A parameter of a workflow: its name, and how its argument is written and read. Only who makes one has to prove that
+/// its type can be recorded.
+pub struct Parameter<T> {
+    name: &'static str,
+    write: fn(Input, &'static str, &T) -> Input,
+    read: fn(&Args, &'static str) -> Result<T, ArgError>,
+}
+
+opaque_debug!(<T> Parameter<T>);
+
+impl<T> Parameter<T> {
+    /// A parameter of this name.
+    pub const fn new(name: &'static str) -> Self
+    where
+        T: Recorded,
+    {
+        Self {
+            name,
+            write: Input::field::<T>,
+            read: Args::input::<T>,
+        }
+    }
+
+    /// Its argument, as recorded.
+    ///
+    /// # Errors
+    /// When what was recorded does not decode.
+    pub fn read(&self, args: &Args) -> Result<T, ArgError> {
+        (self.read)(args, self.name)
     }
 }
 

@@ -25,7 +25,9 @@ pub fn arm<'a, T>(code: impl Fn() -> BoxFut<'a, Result<T, Thrown>>) -> Arm<'a, T
 }
 
 /// The code of an item's branch, as it is: only held to being `Fn`.
-pub fn item<'a, T, F: Fn() -> BoxFut<'a, Result<T, Thrown>>>(code: F) -> F {
+pub fn item<'a, T>(
+    code: impl Fn() -> BoxFut<'a, Result<T, Thrown>>,
+) -> impl Fn() -> BoxFut<'a, Result<T, Thrown>> {
     code
 }
 

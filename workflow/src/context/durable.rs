@@ -37,7 +37,7 @@ pub trait Durable {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be recorded",
     label = "this value would be written to the run's history",
-    note = "what a step gives must be `Serialize` and `DeserializeOwned`: derive both, or return the part of it that is data"
+    note = "what is recorded must be `Serialize` and `DeserializeOwned`: derive both, or give only the part of it that is data"
 )]
 pub trait Recorded: Serialize + DeserializeOwned {}
 

@@ -30,6 +30,22 @@ impl<'s, R> Durable for Fragment<'s, R> {
     }
 }
 
+/// What may be lent something to change: a fragment, for it is run again on a replay, and changes it again.
+#[diagnostic::on_unimplemented(
+    message = "a step cannot change what is outside of it",
+    label = "this is given a `&mut`",
+    note = "on replay a step is not run, and the change would be lost: return the new value instead",
+    note = "durable code that takes `&mut` is a `#[fragment]` function"
+)]
+pub trait Lent: Durable {}
+
+impl<R> Lent for Fragment<'_, R> {}
+
+/// Begins a fragment at a site that gives it another name.
+pub fn run_lent<D: Lent>(durable: D, cx: &Cx, site: &'static Site) -> D::Future {
+    durable.run(cx, site)
+}
+
 /// A fragment under way.
 #[must_use = "futures do nothing unless polled"]
 pub struct FragmentRun<'s, R> {

@@ -31,13 +31,13 @@ mod thrown;
 mod wait;
 mod workflow;
 
-pub use args::{ArgError, Args, Input, InputError, StateType, States};
+pub use args::{ArgError, Args, Input, InputError, Parameter, StateType, States};
 pub use body::Body;
 pub use branches::Arm;
 pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_current_step};
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
-pub use fragment::{Fragment, FragmentRun};
+pub use fragment::{Fragment, FragmentRun, Lent};
 pub use host::{Host, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
 pub use join_all::{Items, JoinAllRun, Slot};
@@ -45,8 +45,8 @@ pub use looping::{Loop, LoopEntry};
 pub use race::{Race, RaceRun, Won};
 pub use run::{Cx, Park, Run};
 pub use step::{
-    Alone, Awaited, Critical, InPlace, NoResult, Renamed, RenamedFragment, RenamedRun, RenamedStep,
-    Step, StepOptions, StepRun, Tag, Via, critical,
+    Alone, Awaited, Critical, InPlace, NoResult, Optioned, Renamed, RenamedFragment, RenamedRun,
+    RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
 pub use wait::{Now, Sleep};
@@ -59,7 +59,7 @@ pub(crate) mod sites {
     pub use super::branches::{arm, item};
     pub use super::derived::{random, uuid};
     pub use super::durable::fut;
-    pub use super::fragment::fragment;
+    pub use super::fragment::{fragment, run_lent};
     pub use super::join::enter_join;
     pub use super::join_all::{enter_all, key};
     pub use super::looping::enter_loop;

@@ -26,6 +26,11 @@ pub(crate) enum Told {
         retryable: bool,
         detail: String,
     },
+    /// Another engine on this store began a run of that id first.
+    Taken {
+        by: RunKey,
+        input_hash: u64,
+    },
     /// The engine is gone, or could not bring the run to an end here.
     ShutDown,
 }

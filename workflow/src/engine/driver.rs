@@ -59,11 +59,19 @@ pub(crate) struct Driver {
     finished: Option<Finished>,
     parking: Option<Parked>,
     timer: Option<(Timestamp, Pin<Box<Sleep>>)>,
-    grace: Option<Pin<Box<Sleep>>>,
-    draining: bool,
+    eviction: Eviction,
     /// The run's row says that it is parked.
     was_parked: bool,
     span: tracing::Span,
+}
+
+/// Whether the run is to leave memory.
+enum Eviction {
+    None,
+    /// Its bodies may end until then.
+    Grace(Pin<Box<Sleep>>),
+    /// Their time is up.
+    Over,
 }
 
 /// A batch under way, and again if the store fails.
@@ -73,9 +81,24 @@ struct Writing {
     state: WritingState,
 }
 
+impl Writing {
+    fn is_failed(&self) -> bool {
+        matches!(self.state, WritingState::Backoff(..))
+    }
+
+    /// How the drive ends when a batch that failed is not written again.
+    fn given_up(self) -> Option<Exit> {
+        let unborn = self.append.create.is_some();
+        match self.state {
+            WritingState::Backoff(_, error) => Some(Exit::Storage { error, unborn }),
+            WritingState::Appending(_) => None,
+        }
+    }
+}
+
 enum WritingState {
     Appending(BoxFuture<'static, Result<Appended, StoreError>>),
-    Backoff(Pin<Box<Sleep>>),
+    Backoff(Pin<Box<Sleep>>, StoreError),
 }
 
 impl Driver {
@@ -103,8 +126,7 @@ impl Driver {
             finished: None,
             parking: None,
             timer: None,
-            grace: None,
-            draining: false,
+            eviction: Eviction::None,
             was_parked,
             span,
         }
@@ -339,12 +361,17 @@ impl Driver {
 
     /// Goes on with the batch under way. Ready(None) when it landed.
     fn poll_append(&mut self, cx: &mut Context<'_>) -> Poll<Option<Exit>> {
+        // A shutdown does not wait for a store that fails for longer than for a body.
+        let no_more = matches!(self.eviction, Eviction::Over) && self.inner.is_closing();
         loop {
+            if no_more && let Some(failed) = self.writing.take_if(|writing| writing.is_failed()) {
+                return Poll::Ready(failed.given_up());
+            }
             let Some(writing) = &mut self.writing else {
                 return Poll::Pending;
             };
             let answer = match &mut writing.state {
-                WritingState::Backoff(sleep) => {
+                WritingState::Backoff(sleep, _) => {
                     std::task::ready!(sleep.as_mut().poll(cx));
                     let again = writing.append.clone();
                     let state = WritingState::Appending(self.appending(again));
@@ -364,7 +391,8 @@ impl Driver {
                     writing.attempt += 1;
                     let wait = retry::storage(writing.attempt);
                     tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
-                    writing.state = WritingState::Backoff(Box::pin(tokio::time::sleep(wait)));
+                    writing.state =
+                        WritingState::Backoff(Box::pin(tokio::time::sleep(wait)), error);
                     continue;
                 }
                 Err(error) => {
@@ -410,7 +438,7 @@ impl Driver {
     fn rest(&mut self) -> Rest {
         let mut replay = self.run.replay();
         if let Some(suspend) = replay.poll_suspend() {
-            let leaves = self.draining || self.inner.leaves_memory(suspend.wake_at);
+            let leaves = self.draining() || self.inner.leaves_memory(suspend.wake_at);
             return if leaves {
                 Rest::Exit(Exit::Suspended(suspend.wake_at))
             } else {
@@ -420,7 +448,7 @@ impl Driver {
         if replay.phase() == Phase::Live
             && replay.pending() == 0
             && self.finished.is_none()
-            && !self.draining
+            && !self.draining()
         {
             drop(replay);
             let detail = "the workflow awaits something that is not durable: nothing that is recorded can wake it. \
@@ -438,11 +466,11 @@ impl Driver {
 
     /// Polls the timers; true when one of them fired.
     fn poll_timers(&mut self, cx: &mut Context<'_>) -> bool {
-        if let Some(grace) = &mut self.grace
+        if let Eviction::Grace(grace) = &mut self.eviction
             && grace.as_mut().poll(cx).is_ready()
         {
-            self.grace = None;
-            // Their time is up: what has not ended is dropped, and begins again with the next drive.
+            self.eviction = Eviction::Over;
+            // What has not ended is dropped, and begins again with the next drive.
             self.drop_body();
             self.run.replay().handle_dropped();
             return true;
@@ -451,7 +479,7 @@ impl Driver {
             self.timer = None;
             return false;
         };
-        if self.draining || self.parking.is_some() {
+        if self.draining() || self.parking.is_some() {
             return false;
         }
         loop {
@@ -481,6 +509,11 @@ impl Driver {
 
     // ===== told from outside =====
 
+    /// Whether the run begins nothing any more, because it is to leave memory.
+    fn draining(&self) -> bool {
+        !matches!(self.eviction, Eviction::None)
+    }
+
     fn obey(&mut self) -> Option<Exit> {
         match self.live.command()? {
             Command::Cancelled => {
@@ -488,9 +521,8 @@ impl Driver {
                 Some(Exit::Refused(Appended::Final))
             }
             Command::Evict { by } => {
-                self.draining = true;
                 self.run.replay().handle_drain();
-                self.grace = Some(Box::pin(tokio::time::sleep_until(by)));
+                self.eviction = Eviction::Grace(Box::pin(tokio::time::sleep_until(by)));
                 // A run that has not passed the gate has nothing to save, and is due when its row says.
                 let replay = self.run.replay();
                 let replaying = replay.phase() == Phase::Replaying

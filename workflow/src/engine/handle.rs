@@ -79,16 +79,28 @@ impl<W: Workflow> RunHandle<W> {
     /// # Cancel safety
     /// Dropping this future does not stop the run.
     pub async fn result(&self) -> Result<Output<W>, Error> {
-        // A run in memory tells by itself. One that is not may have ended before this process began.
-        let told = if self.engine.inner.is_coming(self.run) {
-            self.board.told().await
-        } else {
-            match self.told_by_store().await? {
-                Some(told) => told,
-                None => self.board.told().await,
+        match self.told().await? {
+            // Only where this engine began it at the same time as another one: the run is that one's.
+            Told::Taken { by, input_hash } => {
+                let run = self.engine.rejoin_taken::<W>(by, input_hash).await?;
+                run.read(run.told().await?)
             }
-        };
-        self.read(told)
+            told => self.read(told),
+        }
+    }
+
+    async fn told(&self) -> Result<Told, StoreError> {
+        // A run in memory tells by itself. One that is not may have ended before this process began.
+        let inner = &self.engine.inner;
+        if !inner.is_coming(self.run) {
+            if let Some(told) = self.told_by_store().await? {
+                return Ok(told);
+            }
+        } else if inner.is_live(self.run) {
+            // If it is just leaving, whoever waits for it wants it back.
+            inner.come_back(self.run, false);
+        }
+        Ok(self.board.told().await)
     }
 
     /// The run's value if it has ended, without waiting: `None` while it has not, also when the value is `()`.
@@ -191,7 +203,7 @@ impl<W: Workflow> RunHandle<W> {
             Told::Unborn { retryable, detail } => {
                 Err(super::start::unborn(retryable, detail).into())
             }
-            Told::ShutDown => Err(Error::ShutDown(self.id.clone())),
+            Told::ShutDown | Told::Taken { .. } => Err(Error::ShutDown(self.id.clone())),
         }
     }
 }

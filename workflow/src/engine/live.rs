@@ -26,12 +26,32 @@ pub(crate) struct Live {
     number: AtomicU64,
     /// The number of its last record when it was loaded.
     loaded_seq: AtomicU64,
-    /// Asked to leave memory by then.
-    evicting: Mutex<Option<Instant>>,
+    /// Asked to leave memory.
+    evicting: Mutex<Evicting>,
     /// The retries of the steps whose failures are not yet recorded.
     failing: Mutex<Vec<(Location, u32, u32)>>,
     /// The task that drives it.
-    task: Mutex<Option<AbortHandle>>,
+    task: Mutex<Task>,
+}
+
+/// Whether a run was asked to leave memory.
+#[derive(Debug, Default)]
+struct Evicting {
+    /// By then.
+    by: Option<Instant>,
+    /// And then asked to come back.
+    back: bool,
+}
+
+/// The task that drives a run, or begins it.
+#[derive(Debug, Default)]
+enum Task {
+    /// Not known yet.
+    #[default]
+    Unknown,
+    Known(AbortHandle),
+    /// It was aborted, or is as soon as it is known.
+    Aborted,
 }
 
 /// What a run is told from outside.
@@ -68,17 +88,17 @@ impl Live {
 
     /// It is driven by this task.
     pub(crate) fn driven_by(&self, task: AbortHandle) {
-        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+        let mut slot = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        match *slot {
+            Task::Aborted => task.abort(),
+            Task::Unknown | Task::Known(_) => *slot = Task::Known(task),
+        }
     }
 
     /// Stops driving it where it stands, as a crash would.
     pub(crate) fn abort(&self) {
-        let task = self
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(task) = task {
+        let mut slot = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Task::Known(task) = std::mem::replace(&mut *slot, Task::Aborted) {
             task.abort();
         }
     }
@@ -96,14 +116,27 @@ impl Live {
     /// Asks it to leave memory, unless it was asked before to do so by then.
     pub(crate) fn evict_by(&self, by: Instant) {
         let mut evicting = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
-        let sooner = evicting.is_none_or(|known| by < known);
+        let sooner = evicting.by.is_none_or(|known| by < known);
         if sooner {
-            *evicting = Some(by);
+            evicting.by = Some(by);
         }
+        evicting.back = false;
         drop(evicting);
         if sooner {
             self.tell(Command::Evict { by });
         }
+    }
+
+    /// Asks it to come back once it has left, if it is leaving: when it was evicted, or `parked`.
+    pub(crate) fn come_back(&self, parked: bool) {
+        let mut evicting = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
+        evicting.back |= parked || evicting.by.is_some();
+    }
+
+    /// Whether it was asked to come back.
+    pub(crate) fn comes_back(&self) -> bool {
+        let evicting = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
+        evicting.back
     }
 
     /// It was loaded with its history up to here.
@@ -259,5 +292,20 @@ impl Wake for Wakes {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.wake_code();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_becomes_known_after_the_abort_is_aborted() {
+        let id = RunId::new("a").unwrap();
+        let live = Live::new(id, RunKey(1), "w", 0, 0);
+        live.abort();
+        let task = tokio::spawn(std::future::pending::<()>());
+        live.driven_by(task.abort_handle());
+        assert!(task.await.unwrap_err().is_cancelled());
     }
 }

@@ -222,7 +222,7 @@ impl Engine {
     }
 
     /// Drives a run that is not in memory though it could go on: one that was evicted, or parked and may be tried again
-    /// by an operator. Nothing happens when it is in memory, or final.
+    /// by an operator. One that is leaving memory comes back. Nothing happens when it stays in memory, or is final.
     ///
     /// # Errors
     /// [`AttachError::NotFound`], or the store failed.
@@ -230,7 +230,7 @@ impl Engine {
         let row = self.row_of(id.as_ref()).await?;
         if !row.state.is_final() {
             self.inner.boards.board(row.key).reopen();
-            self.inner.wake(row.key);
+            self.inner.come_back(row.key, row.state == RunState::Parked);
         }
         Ok(())
     }
@@ -357,6 +357,19 @@ impl Inner {
     pub(crate) fn evict(&self, run: RunKey, grace: Duration) -> bool {
         let live = self.runs().by_key.get(&run).cloned();
         live.inspect(|live| live.evict_by(ends(grace))).is_some()
+    }
+
+    /// Brings a run back into memory, also when it is just leaving.
+    pub(crate) fn come_back(self: &Arc<Self>, run: RunKey, parked: bool) {
+        // Under the lock: it is asked before it is taken out of the map, or found to be gone.
+        let leaving = {
+            let runs = self.runs();
+            let live = runs.by_key.get(&run);
+            live.inspect(|live| live.come_back(parked)).is_some()
+        };
+        if !leaving {
+            self.wake(run);
+        }
     }
 
     pub(crate) fn is_live(&self, run: RunKey) -> bool {

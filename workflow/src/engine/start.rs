@@ -118,7 +118,7 @@ impl Engine {
                 // others may wait for this beginning when whoever asked first does no longer.
                 leave.disarm();
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
-                tokio::spawn(async move {
+                let task = tokio::spawn(async move {
                     let written = inner.store_only(&live, begun, create).await;
                     inner.leave(&live);
                     let told = match written {
@@ -128,10 +128,8 @@ impl Engine {
                             }
                             return inner.wake(live.run);
                         }
-                        Ok(_) => Told::Unborn {
-                            retryable: true,
-                            detail: "its id was taken meanwhile".to_owned(),
-                        },
+                        Ok(Appended::Exists(by)) => taken(&live, by),
+                        Ok(_) => Told::ShutDown,
                         Err(error) => Told::Unborn {
                             retryable: error.is_retryable(),
                             detail: error.to_string(),
@@ -139,21 +137,29 @@ impl Engine {
                     };
                     inner.tell(live.run, told);
                 });
-                self.until_durable(&board).await?;
+                starting.driven_by(task.abort_handle());
+                return self.until_durable(&board, id, starting.run).await;
             }
         }
         if announce {
-            self.until_durable(&board).await?;
+            return self.until_durable(&board, id, starting.run).await;
         }
         Ok(RunHandle::new(self.clone(), id, starting.run))
     }
 
-    async fn until_durable(&self, board: &Board) -> Result<(), StartError> {
+    /// A handle on a run that is being begun, once its beginning is durable.
+    async fn until_durable<W: Workflow>(
+        &self,
+        board: &Board,
+        id: RunId,
+        run: RunKey,
+    ) -> Result<RunHandle<W>, StartError> {
         match board.durable().await {
             Ok(())
             | Err(Told::Completed(_) | Told::Failed(_) | Told::Cancelled | Told::Parked(_)) => {
-                Ok(())
+                Ok(RunHandle::new(self.clone(), id, run))
             }
+            Err(Told::Taken { by, input_hash }) => self.rejoin_taken(by, input_hash).await,
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
             Err(Told::Unborn { retryable, detail }) => Err(unborn(retryable, detail).into()),
         }
@@ -173,9 +179,21 @@ impl Engine {
         };
         same(id, live.workflow, live.input_hash, W::NAME, input_hash)?;
         if announce {
-            self.until_durable(&board).await?;
+            return self.until_durable(&board, id.clone(), run).await.map(Some);
         }
         Ok(Some(RunHandle::new(self.clone(), id.clone(), run)))
+    }
+
+    /// A handle on the run that was begun first where this engine would have begun one of that id.
+    pub(super) async fn rejoin_taken<W: Workflow>(
+        &self,
+        by: RunKey,
+        input_hash: u64,
+    ) -> Result<RunHandle<W>, StartError> {
+        match self.inner.store.row(by).await? {
+            Some(row) => self.rejoin(row, input_hash).await,
+            None => Err(unborn(true, "its id was taken meanwhile".to_owned()).into()),
+        }
     }
 
     /// A handle on a run that the store has.
@@ -191,13 +209,8 @@ impl Engine {
                 requested: W::NAME,
             });
         }
-        let begun = self.inner.store.load(row.key).await?.and_then(|loaded| {
-            match loaded.history.into_iter().next()?.body {
-                Body::Begun(begun) => Some(begun),
-                _ => None,
-            }
-        });
-        if let Some(begun) = begun {
+        let first = self.inner.store.first(row.key).await?;
+        if let Some(Body::Begun(begun)) = first.map(|record| record.body) {
             same(
                 &row.id,
                 &row.workflow,
@@ -216,6 +229,14 @@ fn derive_seed(store: u128, id: &RunId) -> u128 {
     SipHasher24::new_with_key(&store.to_le_bytes())
         .hash(id.as_str().as_bytes())
         .as_u128()
+}
+
+/// What those are told who wait for a run whose id another engine took first.
+fn taken(live: &Live, by: RunKey) -> Told {
+    Told::Taken {
+        by,
+        input_hash: live.input_hash,
+    }
 }
 
 /// The error of a start that the store refused again and again.
@@ -490,6 +511,10 @@ impl Inner {
             self.tell(run, Told::of_last(history.into_iter().next_back()));
             return;
         }
+        if row.epoch > self.identity.boot {
+            // Whoever opened the store since drives it: bodies begun here would be begun twice, and in vain.
+            return self.tell(run, Told::ShutDown);
+        }
         let number = self.last_number(&row);
         let entry = self.registry.get(&row.workflow);
         let input = match history.first().map(|record| &record.body) {
@@ -632,6 +657,12 @@ impl Inner {
         self.leave(live);
         // Looked at when it has left: who cancels looks whether it has after telling it.
         let cancelled = live.command() == Some(Command::Cancelled);
+        let back = live.comes_back()
+            && match &exit {
+                Exit::Suspended(_) | Exit::Parked(_) => !cancelled,
+                Exit::Storage { unborn, .. } => !cancelled && !unborn,
+                Exit::Finished(_) | Exit::Refused(_) => false,
+            };
         let told = match exit {
             Exit::Suspended(_) | Exit::Parked(_) | Exit::Storage { .. } if cancelled => {
                 Some(Told::Cancelled)
@@ -641,7 +672,10 @@ impl Inner {
             Exit::Finished(Finished::Cancelled) | Exit::Refused(Appended::Final) => {
                 Some(Told::Cancelled)
             }
+            Exit::Refused(Appended::Exists(by)) => Some(taken(live, by)),
             Exit::Refused(_) => Some(Told::ShutDown),
+            // Whoever asked for it to come back asked after it was parked.
+            Exit::Parked(_) if back => None,
             Exit::Parked(Parked { reason, detail, .. }) => Some(Told::Parked(ParkedRun {
                 id: live.id.clone(),
                 reason,
@@ -669,6 +703,9 @@ impl Inner {
         };
         if let Some(told) = told {
             self.tell(live.run, told);
+        }
+        if back {
+            self.wake(live.run);
         }
         self.boards.sweep(live.run);
     }

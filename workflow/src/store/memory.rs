@@ -310,6 +310,13 @@ impl Store for MemoryStore {
         })
     }
 
+    fn first(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
+        self.ask(move |state| {
+            let run = state.runs.get(&run);
+            Ok(run.and_then(|run| run.history.first().cloned()))
+        })
+    }
+
     fn due(
         &self,
         after: Option<(Timestamp, RunKey)>,

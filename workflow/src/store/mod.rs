@@ -76,6 +76,15 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// A run's row and its whole kept history, in `seq` order, as of one instant.
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>>;
 
+    /// A run's first record, as [`load`](Store::load) would give it. A start that is made again compares its input
+    /// with it, so a store reads it without the rest where it can.
+    fn first(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
+        Box::pin(async move {
+            let loaded = self.load(run).await?;
+            Ok(loaded.and_then(|loaded| loaded.history.into_iter().next()))
+        })
+    }
+
     /// Up to `limit` runs whose wake time is not after `until`, in order of (wake time, number), from the one after
     /// `after` on.
     fn due(

@@ -1,10 +1,11 @@
 //! `join!`, `race!` and `join_all!`: branches, each a scope and a future of its own.
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::Ident;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro};
 
-use super::{Frame, Kind, Walk, name, print};
+use super::macros::Named;
+use super::{Frame, Kind, Own, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, peel};
@@ -18,7 +19,7 @@ impl Walk<'_> {
         mac: &mut Macro,
         durable: Durable,
         kind: Kind,
-        (name, span): (String, Span),
+        Named { name, span }: Named,
         list: Vec<Expr>,
     ) {
         let (word, shape) = (durable.word(), durable.shape());
@@ -69,12 +70,10 @@ impl Walk<'_> {
             seen.push((text.clone(), label.span().into()));
             let mut body = right;
             let inner = self.new_cx();
-            self.branch(
-                format!("{prefix}{text}/"),
-                inner.clone(),
-                "a branch",
-                |walk| walk.visit_expr_mut(&mut body),
-            );
+            let frame = Frame::Branch("the branch", Own::of(&body));
+            self.branch(format!("{prefix}{text}/"), inner.clone(), frame, |walk| {
+                walk.visit_expr_mut(&mut body);
+            });
             printed.push(print::Branch {
                 cx: inner,
                 name: text,
@@ -89,7 +88,7 @@ impl Walk<'_> {
     pub(super) fn join_all(
         &mut self,
         mac: &mut Macro,
-        (name, span): (String, Span),
+        Named { name, span }: Named,
         list: Vec<Expr>,
     ) {
         let shape = Durable::JoinAll.shape();
@@ -140,7 +139,9 @@ impl Walk<'_> {
         self.visit_pat_mut(&mut each.pat);
         self.visit_expr_mut(&mut each.expr);
         let inner = self.new_cx();
-        self.branch(prefix, inner.clone(), "an item of `join_all!`", |walk| {
+        let own = Own::of_block(&each.body).and(&each.pat);
+        let frame = Frame::Branch("the item's branch", own);
+        self.branch(prefix, inner.clone(), frame, |walk| {
             walk.visit_block_mut(&mut each.body);
         });
         let outer = self.cx();
@@ -155,16 +156,10 @@ impl Walk<'_> {
         print::join_all(mac, &all, self.krate);
     }
 
-    fn branch(
-        &mut self,
-        prefix: String,
-        cx: Ident,
-        what: &'static str,
-        inside: impl FnOnce(&mut Self),
-    ) {
+    fn branch(&mut self, prefix: String, cx: Ident, frame: Frame, inside: impl FnOnce(&mut Self)) {
         self.scopes.enter(prefix);
         self.cx.push(cx);
-        self.frames.0.push(Frame::Branch(what));
+        self.frames.0.push(frame);
         // A state may be given to a site in the branch, and read nowhere else: as outside.
         let in_site = std::mem::take(&mut self.in_site);
         inside(self);

@@ -2,9 +2,9 @@
 
 use proc_macro2::Span;
 use syn::visit_mut::VisitMut;
-use syn::{Attribute, Block, Expr, Pat, Stmt};
+use syn::{Attribute, Block, Expr, ExprAwait, Pat, Stmt};
 
-use super::{Apart, Kind, Walk, name, print};
+use super::{Apart, Frame, Given, Kind, Own, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::model::options::{At, Options};
@@ -31,7 +31,7 @@ impl Walk<'_> {
     ) {
         ungroup(expr);
         if let Some(apart) = self.apart.last() {
-            return self.errors.push(Place::of(attr), apart.message());
+            return self.errors.push(Place::of(attr), apart.text());
         }
         if let Expr::Await(awaited) = &*expr
             && let Expr::Macro(called) = peel(&awaited.base)
@@ -54,6 +54,12 @@ impl Walk<'_> {
                 (suggested, place)
             }
         };
+        if options.is_bare()
+            && let Expr::Await(awaited) = expr
+            && self.lends(&awaited.base)
+        {
+            return self.lent((name, at), awaited);
+        }
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
             let text = messages::STEP_QUESTION_INSIDE.with(&[&name]);
             *expr = print::refused(&Report::new(place, text));
@@ -64,7 +70,7 @@ impl Walk<'_> {
         }
         self.apart.push(Apart::Step);
         // `return` reads as if it left the workflow, and would only end the step.
-        self.frames.0.push(super::Frame::Branch("a step"));
+        self.frames.0.push(Frame::Branch("the step", Own::of(expr)));
         match &mut *expr {
             // What is awaited may itself be a step: then it is that one, renamed.
             Expr::Await(awaited) => self.visit_expr_mut(&mut awaited.base),
@@ -75,6 +81,33 @@ impl Walk<'_> {
         let site = self.site(name, Kind::Step, at);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
+    }
+
+    /// Whether a call is given a `&mut`, as far as can be seen.
+    fn lends(&self, call: &Expr) -> bool {
+        let arguments = match peel(call) {
+            Expr::Call(call) => &call.args,
+            Expr::MethodCall(call) => &call.args,
+            _ => return false,
+        };
+        arguments.iter().any(|argument| match peel(argument) {
+            Expr::Reference(reference) => reference.mutability.is_some(),
+            Expr::Path(path) => path
+                .path
+                .get_ident()
+                .is_some_and(|word| self.given.get(&word.to_string()) == Some(&Given::Lent)),
+            _ => false,
+        })
+    }
+
+    /// A call that is lent something to change is a fragment's, or a mistake: a step may be called again, a fragment is not.
+    fn lent(&mut self, (name, at): (String, Place), awaited: &mut ExprAwait) {
+        self.in_site += 1;
+        self.visit_expr_mut(&mut awaited.base);
+        self.in_site -= 1;
+        let site = self.site(name, Kind::Step, at);
+        let cx = self.cx();
+        print::lent(&mut awaited.base, &cx, &site, self.krate);
     }
 
     /// A block with `?` in it ends in a `Result`, whose error type nothing else says.

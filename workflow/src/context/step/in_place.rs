@@ -153,8 +153,24 @@ impl<'s, R: Outcome<M>, M> Awaited<Step<'s, R, M>> {
     }
 }
 
-/// A fragment can be given another name, and nothing else: with options it is not found here, and so refused.
+/// What has options of its own to override. No fragment has: the bound is there for its words.
+#[diagnostic::on_unimplemented(
+    message = "a fragment takes no options but a name",
+    label = "this is a fragment: what is tried again, and for how long, are the steps in it",
+    note = "put the options on the steps in the fragment, and only `#[step(name = \"..\")]` here"
+)]
+pub trait Optioned {}
+
+/// A fragment can be given another name, and nothing else.
 impl<'s, R> Awaited<Fragment<'s, R>> {
+    /// Refuses options.
+    pub fn go(self, cx: &Cx, site: &'static Site, options: StepOptions) -> RenamedFragment<'s, R>
+    where
+        Fragment<'s, R>: Optioned,
+    {
+        self.named(cx, site, options)
+    }
+
     /// Enters the fragment at this site.
     pub fn named(
         self,

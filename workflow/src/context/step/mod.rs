@@ -18,7 +18,9 @@ use crate::replay::Site;
 
 pub use alone::Alone;
 pub use critical::{Critical, critical};
-pub use in_place::{Awaited, InPlace, Renamed, RenamedFragment, RenamedRun, RenamedStep, in_place};
+pub use in_place::{
+    Awaited, InPlace, Optioned, Renamed, RenamedFragment, RenamedRun, RenamedStep, in_place,
+};
 pub use options::{StepOptions, millis};
 pub use run::StepRun;
 pub use via::{NoResult, Tag, Via, tag};

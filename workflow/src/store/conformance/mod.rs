@@ -89,6 +89,7 @@ macro_rules! conformance {
     ($harness:ty) => {
         $crate::conformance! { @laws $harness;
             an_append_is_seen_by_every_read
+            the_first_record_is_that_of_the_history
             the_last_write_of_a_row_wins
             what_does_not_exist_is_not_found
             an_id_is_given_to_one_run

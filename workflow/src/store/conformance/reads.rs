@@ -3,10 +3,41 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::scene::{Dice, Owner, at, done, loaded, row};
+use super::scene::{Dice, Owner, at, done, loaded, row, step};
 use super::{Harness, block_on};
-use crate::replay::{RunKey, RunState, Timestamp};
+use crate::replay::{Location, RunKey, RunState, Timestamp};
 use crate::store::{Appended, RunFilter, RunRow, Store};
+
+/// Whether it is folded or not, also when the history has grown since, and when its beginning is deleted.
+pub fn the_first_record_is_that_of_the_history<H: Harness>() {
+    let (mut place, store) = H::fresh();
+    let first = |run| block_on(store.first(run)).unwrap();
+    assert_eq!(first(store.allocate()), None);
+    let mut owners = [Owner::start(&store, "a"), Owner::start(&store, "b")];
+    for turn in 0..4 {
+        for owner in &mut owners {
+            let begun = loaded(&store, owner.run).history.into_iter().next();
+            assert!(begun.is_some());
+            assert_eq!(first(owner.run), begun);
+            let name = format!("step-{turn}-{}", "x".repeat(turn * 100));
+            owner.write(&store, vec![step(&name)], RunState::Running);
+            assert_eq!(first(owner.run), begun);
+        }
+        if turn == 1 {
+            place.rest(&store);
+        }
+    }
+    let [mut rewritten, _] = owners;
+    let mut append = rewritten.batch(vec![step("last")], RunState::Running);
+    append.deletes = vec![Location::root()];
+    assert_eq!(done(&store, append), Appended::Applied);
+    for _ in 0..2 {
+        let history = loaded(&store, rewritten.run).history;
+        assert_eq!(history.len(), 1);
+        assert_eq!(first(rewritten.run), history.into_iter().next());
+        place.rest(&store);
+    }
+}
 
 /// RVT-ALARM-01.
 pub fn wake_times_are_set_moved_and_cleared<H: Harness>() {

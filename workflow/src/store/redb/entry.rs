@@ -193,6 +193,22 @@ pub(super) fn framed(chunk: &Bytes, records: &mut Vec<Bytes>) -> Result<(), Stor
     Ok(())
 }
 
+/// The first of the records that stand one after another in a chunk. The others are not copied.
+pub(super) fn first_framed(chunk: &[u8]) -> Result<Option<Bytes>, StoreError> {
+    // A length takes ten bytes at most.
+    let head = Bytes::copy_from_slice(chunk.get(..10).unwrap_or(chunk));
+    if head.is_empty() {
+        return Ok(None);
+    }
+    let damaged = |fault: Fault| fault.of("chunk of records");
+    let length = Reader::new(&head).varint().map_err(damaged)?;
+    let record = usize::try_from(length)
+        .ok()
+        .and_then(|length| chunk.get(..length.checked_add(10)?.min(chunk.len())));
+    let record = Bytes::copy_from_slice(record.unwrap_or(chunk));
+    Reader::new(&record).bytes().map(Some).map_err(damaged)
+}
+
 /// Drops the records that `transition` deletes. One whose envelope is not known here stays: nothing of it may be lost.
 pub(super) fn prune(records: &mut Vec<Bytes>, transition: &Transition) -> Result<(), StoreError> {
     if transition.deletes.is_empty() {

@@ -12,6 +12,7 @@ use redb::{
     TableError, TableHandle,
 };
 
+use super::creation;
 use super::tables::{self, FORMAT, Failed, META, meta};
 use crate::store::{Identity, StoreError};
 
@@ -149,9 +150,10 @@ impl File {
             // It was not closed properly; opening it for writing repairs that.
             Err(DatabaseError::RepairAborted) => Ok(()),
             Err(DatabaseError::Storage(redb::StorageError::Io(error)))
-                if error.kind() == std::io::ErrorKind::InvalidData && abandoned_creation(path) =>
+                if error.kind() == std::io::ErrorKind::InvalidData
+                    && creation::was_cut_off(path) =>
             {
-                // Nothing but zeros: a creation that was cut off before the first commit. Begin it again.
+                // Begin it again.
                 let emptied = OpenOptions::new()
                     .write(true)
                     .open(path)
@@ -360,17 +362,6 @@ fn other_database(table: &str) -> Failed {
         detail,
     }
     .into()
-}
-
-/// Whether a creation was cut off before it wrote anything but the length.
-fn abandoned_creation(path: &Path) -> bool {
-    const NEW: u64 = 64 << 20;
-    let read = || -> std::io::Result<bool> {
-        let mut bytes = Vec::new();
-        StdFile::open(path)?.take(NEW).read_to_end(&mut bytes)?;
-        Ok((bytes.len() as u64) < NEW && bytes.iter().all(|byte| *byte == 0))
-    };
-    read().unwrap_or(false)
 }
 
 fn begins_like_a_database(path: &Path) -> bool {

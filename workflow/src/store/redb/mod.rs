@@ -15,6 +15,7 @@
 mod blocking;
 mod commit;
 mod core;
+mod creation;
 mod draft;
 mod entry;
 mod file;
@@ -43,7 +44,7 @@ use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
     RunRow, Store, StoreError,
 };
-use crate::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in one file.
 ///
@@ -208,6 +209,10 @@ impl Store for RedbStore {
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
         let core = Arc::clone(&self.core);
         Box::pin(offload(move || core.load(run)))
+    }
+
+    fn first(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
+        Box::pin(async move { self.core.first(run) })
     }
 
     fn due(

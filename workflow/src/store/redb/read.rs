@@ -14,7 +14,7 @@ use super::entry::{framed, prune};
 use super::mail::Layers;
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
-use crate::replay::{Message, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{Message, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::encoding::decode_record;
 use crate::store::{Answer, DeadLetter, Loaded, Page, RunFilter, RunRow, StoreError};
 
@@ -97,6 +97,40 @@ impl Core {
             if let Some(loaded) = loaded {
                 return Ok(loaded);
             }
+        }
+    }
+
+    pub(super) fn first(&self, run: RunKey) -> Result<Option<Record>, StoreError> {
+        self.check_open()?;
+        let entries = {
+            let tail = self.tail();
+            tail.runs
+                .get(&run)
+                .map(|run| run.entries.clone())
+                .unwrap_or_default()
+        };
+        let begins = entries
+            .front()
+            .filter(|(_, entry)| entry.transition.create.is_some());
+        let first = match begins {
+            Some((_, entry)) => entry.records.first().cloned(),
+            None => self.read("reading a run's beginning", |txn| {
+                tables::first_record(txn, run)
+            })?,
+        };
+        let mut kept = Vec::from_iter(first);
+        let stored = !kept.is_empty();
+        for (_, entry) in &entries {
+            prune(&mut kept, &entry.transition)?;
+        }
+        match kept.first() {
+            Some(first) => decode_record(first).map(Some),
+            // Nobody deletes a run's beginning. If somebody does, what is first then is not known before all is read.
+            None if stored => {
+                let loaded = self.load(run)?;
+                Ok(loaded.and_then(|loaded| loaded.history.into_iter().next()))
+            }
+            None => Ok(None),
         }
     }
 

@@ -20,6 +20,7 @@ use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use siphasher::sip::SipHasher13;
 
+use super::entry::first_framed;
 use crate::replay::{RunId, RunKey, RunState, Timestamp};
 use crate::store::encoding::{decode_row, encode_row};
 use crate::store::{RunRow, StoreError};
@@ -109,6 +110,15 @@ pub(super) fn chunks(txn: &ReadTransaction, run: RunKey) -> Result<Vec<(u64, Byt
         chunks.push((key.value().1, Bytes::copy_from_slice(value.value())));
     }
     Ok(chunks)
+}
+
+/// The first of a run's records.
+pub(super) fn first_record(txn: &ReadTransaction, run: RunKey) -> Result<Option<Bytes>, Failed> {
+    let table = txn.open_table(RECORDS)?;
+    match table.range((run.0, 0)..=(run.0, u64::MAX))?.next() {
+        Some(entry) => Ok(first_framed(entry?.1.value())?),
+        None => Ok(None),
+    }
 }
 
 /// The hash under which an id is found. Two ids may share one: the row tells.

@@ -1,0 +1,164 @@
+//! Odd inputs, whole and broken: none makes the macros panic, and each gives Rust, or says what is wrong.
+
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::ToTokens;
+
+const ITEMS: &[&str] = &[
+    "",
+    ";",
+    "fn",
+    "struct Order;",
+    "async fn f()",
+    "async fn f();",
+    "fn f() {}",
+    "async fn f(self) {}",
+    "async fn f(&mut self, mut self: Box<Self>) {}",
+    "pub(in crate::a) async unsafe extern \"C\" fn r#type<'a, T: Copy, const N: usize>(_: [T; N], (a, b): (u8, u8), ..) -> impl Fn(&str) -> &'a str where T: 'a { loop {} }",
+    "async fn f(#[state] #[state(x)] a: &'static str, ref b: u8, c @ 1..=2: u8) -> ! { a }",
+    "async fn f(a: impl Iterator<Item = &u8>, b: &mut dyn Fn(&u8)) -> Box<dyn Error + '_> { a }",
+    "async fn f(a: u8, a: u8) -> Option<Result<(), &str>> { }",
+    "async fn f() { let }",
+    "async fn f() { a. }",
+    "async fn f() { sleep! }",
+    "async fn f() { sleep!().await; sleep!{}; sleep![,]; now!(1, 2).await; uuid!(a::b).await; random!(\"x\"); }",
+    "async fn f() { join!(a, b, c).await; join!(a, = 1).await; join!(a, b = ).await; race!(a, b = c = d).await; race!(r#loop, r#for = 1).await }",
+    "async fn f() { join_all!(a).await; join_all!(a, limit = 0, limit = 1, key = 2, key = 3, for (a, b) in c {}, for x in y {}).await; }",
+    "async fn f() { #[step] {}; #[step] let x; #[step] ; #[step()] 1?; #[step = 1] x.await; #[step(a b)] y().await?.z; #[step(name = 1, retries = -1, backoff, timeout, retry_if(1))] q()?; }",
+    "async fn f() { #[step(name = \"\")] a(); #[step(name = \"9 x\")] { Ok(1?)? }?; #[step] async move { b().await }; #[step(blocking, infallible, crate = 1)] vec![1]; }",
+    "async fn f() { #[key] for a in b { c().await; } #[key(a, b)] loop { d().await } #[key(a)] let x = 1; #[nondeterministic] y(); #[nondeterministic(reason = 1, b)] z() }",
+    "async fn f() { 'a: loop { break 'b; continue 'a; return; } 'a: { break 'a; } break; continue 'x; return return; loop { loop { a().await } } while let Some(x) = y.await {} }",
+    "async fn f() { x.await.await; (|| async { async move { a().await }.await }).await; {}.await; [a].await; a[0].await; (a, b).await; if a.await {}; match a { b if c().await => d().await }.await; }",
+    "async fn f() { tokio::select! { a = b => c } println!(\"{}\", a().await?); vec![sleep!(x, \"1s\").await; 3]; matches!(a, B(..)); m!(.await); m!(a => b.await); m!{ #[step] x.await } }",
+    "async fn f() { let a: HashMap = b; ::std::collections::HashMap::<A, B>::new; <HashMap>::default(); let f = |a: HashMap<u8>| a; let HashMap { a, .. } = b; HashMap { a }; }",
+    "async fn f() { a = b = c; *a += 1; (a, b) = c; [a, ..] = b; Foo { a, .. } = c; _ = d; #[step] a = b().await?; #[step] a += b().await; #[step] (a, b) = c().await?; join!(x, y = { a = b = c; }).await; }",
+    "async fn f() { fn g() { sleep!(a, \"1s\"); } impl A { async fn h(&self) { now!(b).await; } } trait B { fn c() { join!(d); } } macro_rules! m { () => { sleep!(a).await } } mod n { use super::*; } }",
+    "async fn f() { unsafe { a().await }; const { 1 }; loop {}; let Some(x) = a().await else { b().await }; if let A = b().await && let C = d().await { } x as u8; &raw const y; 'é: loop { z().await } été().await; }",
+    "async fn f() -> Result<(), E> { #[cfg(a)] a().await; #[cfg(b)] a().await; #[cfg_attr(a, step)] b(); match x { #[cfg(c)] y => d().await, #[step] z => e } }",
+    "#![inner] async fn f() {}",
+    "#[workflow] #[step] #[fragment] #[doc = \"x\"] async fn f() { #![allow(unused)] a().await }",
+];
+
+const ARGS: &[&str] = &[
+    "",
+    ",",
+    "=",
+    "name",
+    "name = ",
+    "name = \"\"",
+    "name = \"a b\", name = \"c\"",
+    "crate = ",
+    "crate = a::b, crate",
+    "retries = 99999999999, timeout = \"1\", backoff(), jitter",
+    "backoff(fixed, wait = 1, wait = \"1s\", factor), backoff(exponential, factor = 0, jitter = -1, max), retry_if, retry_if(), retry_if(|a| b), retry_if(|a: A| b)",
+    "blocking = false, infallible = 1, ephemeral(1), at_most_once, ephemeral = true, timeout = \"none\", retry_on_timeout",
+    "undo = x, (a), \"b\", 'c', #[d]",
+];
+
+fn each(args: &TokenStream, item: &TokenStream) {
+    for (name, expand) in [
+        (
+            "workflow",
+            crate::expand_workflow as fn(_, _) -> TokenStream,
+        ),
+        ("step", crate::expand_step),
+        ("fragment", crate::expand_fragment),
+    ] {
+        let expanded = expand(args.clone(), item.clone());
+        assert!(
+            !expanded.is_empty(),
+            "`#[{name}({args})]` on `{item}` gives nothing"
+        );
+        let reported = expanded.to_string().contains("compile_error");
+        let is_rust = syn::parse2::<syn::File>(expanded).is_ok();
+        assert!(
+            reported || is_rust,
+            "`#[{name}({args})]` on `{item}` is broken without a word"
+        );
+    }
+}
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse()
+        .unwrap_or_else(|error| panic!("`{text}` is no tokens: {error}"))
+}
+
+/// The same with one token, or one group, left out: for each of them.
+fn with_one_left_out(tokens: &TokenStream) -> Vec<TokenStream> {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let with = |at: usize, instead: Option<TokenTree>| -> TokenStream {
+        let (before, after) = (&trees[..at], &trees[at + 1..]);
+        before
+            .iter()
+            .chain(&instead)
+            .chain(after)
+            .cloned()
+            .collect()
+    };
+    let mut all = Vec::new();
+    for (at, tree) in trees.iter().enumerate() {
+        all.push(with(at, None));
+        if let TokenTree::Group(group) = tree {
+            all.extend(with_one_left_out(&group.stream()).into_iter().map(|inner| {
+                let group = Group::new(group.delimiter(), inner);
+                with(at, Some(group.into()))
+            }));
+        }
+    }
+    all
+}
+
+#[test]
+fn no_item_makes_the_macros_panic() {
+    for item in ITEMS {
+        each(&TokenStream::new(), &tokens(item));
+    }
+}
+
+#[test]
+fn no_arguments_make_the_macros_panic() {
+    for args in ARGS {
+        for item in [
+            "async fn f(a: u8) -> Result<(), E> { b(a).await }",
+            "fn f()",
+            "struct S;",
+        ] {
+            each(&tokens(args), &tokens(item));
+        }
+    }
+}
+
+#[test]
+fn no_item_with_a_hole_in_it_makes_the_macros_panic() {
+    for item in ITEMS {
+        for broken in with_one_left_out(&tokens(item)) {
+            each(&TokenStream::new(), &broken);
+        }
+    }
+}
+
+#[test]
+fn no_arguments_with_a_hole_in_them_make_the_macros_panic() {
+    let item = tokens("async fn f(a: u8) -> Result<(), E> { b(a).await }");
+    for args in ARGS {
+        for broken in with_one_left_out(&tokens(args)) {
+            each(&broken, &item);
+        }
+    }
+}
+
+/// What is left out takes the item with it in no case: editors go on completing.
+#[test]
+fn a_body_that_does_not_parse_is_still_there_for_editors() {
+    let item = tokens("async fn checkout(order: u32) -> Result<(), E> { let total = order. }");
+    for expand in [
+        crate::expand_workflow,
+        crate::expand_step,
+        crate::expand_fragment,
+    ] {
+        let expanded = expand(TokenStream::new(), item.clone()).to_token_stream();
+        let text = expanded.to_string();
+        for part in ["compile_error", "fn checkout", "let total = order ."] {
+            assert!(text.contains(part), "`{part}` is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `return`, `break` and `continue`, and the labelled blocks that a `break` may leave.
+
+use syn::Expr;
+use syn::visit_mut;
+
+use super::{Frame, Walk, print};
+
+impl Walk<'_> {
+    pub(super) fn labelled_block(&mut self, expr: &mut Expr) {
+        let Expr::Block(block) = &*expr else { return };
+        let label = block
+            .label
+            .as_ref()
+            .map(|label| label.name.ident.to_string());
+        self.frames.0.push(Frame::Loop(label));
+        visit_mut::visit_expr_mut(self, expr);
+        self.frames.0.pop();
+    }
+
+    /// It may not leave a branch or a step: that is a future of its own.
+    pub(super) fn jump(&mut self, expr: &mut Expr) {
+        let label =
+            |label: &Option<syn::Lifetime>| label.as_ref().map(|label| label.ident.to_string());
+        let refused = match &*expr {
+            Expr::Return(returned) => self.frames.check_return(returned.return_token.span),
+            Expr::Break(broken) => {
+                let (label, span) = (label(&broken.label), broken.break_token.span);
+                self.frames
+                    .check_break("break", label.as_deref(), span.into())
+            }
+            Expr::Continue(continued) => {
+                let (label, span) = (label(&continued.label), continued.continue_token.span);
+                self.frames
+                    .check_break("continue", label.as_deref(), span.into())
+            }
+            _ => None,
+        };
+        match refused {
+            Some(report) => *expr = print::refused(&report),
+            None => visit_mut::visit_expr_mut(self, expr),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The macros of ours that stand in a body.
+
+use proc_macro2::Span;
+use syn::visit_mut::VisitMut;
+use syn::{Expr, Lit, Macro};
+
+use super::{Apart, Kind, Walk, duration, name, print};
+use crate::diagnostics::{Place, Report};
+use crate::messages;
+use crate::syntax::{Durable, arguments, peel};
+
+/// A name, and where it is written.
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) span: Span,
+}
+
+impl Walk<'_> {
+    /// One that stands without `.await`.
+    pub(super) fn unawaited(&mut self, durable: Durable, mac: &mut Macro) {
+        if self.refused_here(mac) {
+            return;
+        }
+        if durable.is_awaited() {
+            self.errors.push(
+                Place::of(&mac.path),
+                messages::NOT_AWAITED.with(&[durable.word()]),
+            );
+        }
+        self.durable(durable, mac);
+    }
+
+    /// Reports a macro of ours that stands where nothing durable can be done. Whether nothing is left to be done about it.
+    pub(super) fn refused_here(&mut self, mac: &mut Macro) -> bool {
+        let Some(apart) = self.apart.last() else {
+            return false;
+        };
+        let report = Report::new(Place::of(&mac.path), apart.text());
+        if matches!(apart, Apart::Macro(_)) {
+            // It goes on as if it stood outside, so that nothing follows from it.
+            self.errors.add(report);
+            return false;
+        }
+        print::unread(mac, &report);
+        true
+    }
+
+    /// A macro of ours: its name and arguments, rewritten to the form that names its site.
+    pub(super) fn durable(&mut self, durable: Durable, mac: &mut Macro) {
+        // If it stands in a foreign macro that was reported, and what stands in it need not be.
+        let around = std::mem::take(&mut self.apart);
+        self.rewrite(durable, mac);
+        self.apart = around;
+    }
+
+    fn rewrite(&mut self, durable: Durable, mac: &mut Macro) {
+        let (named, list) = match self.read(durable, mac) {
+            Ok(read) => read,
+            Err(report) => return print::unread(mac, &report),
+        };
+        match durable {
+            Durable::Sleep => self.sleep(mac, named, list),
+            Durable::Now => self.bare(mac, durable, Kind::Now, named, &list),
+            Durable::Uuid | Durable::Random => self.bare(mac, durable, Kind::Derived, named, &list),
+            Durable::Join => self.branches(mac, durable, Kind::Join, named, list),
+            Durable::Race => self.branches(mac, durable, Kind::Race, named, list),
+            Durable::JoinAll => self.join_all(mac, named, list),
+        }
+    }
+
+    /// The name that its input begins with, and what follows.
+    fn read(&mut self, durable: Durable, mac: &Macro) -> Result<(Named, Vec<Expr>), Report> {
+        let (word, shape) = (durable.word(), durable.shape());
+        let place = Place::of(&mac.path);
+        let list = arguments(mac.tokens.clone()).map_err(|wrong| {
+            let at = if mac.tokens.is_empty() {
+                place
+            } else {
+                wrong.span().into()
+            };
+            Report::new(
+                at,
+                messages::MACRO_INPUT.with(&[word, &wrong.to_string(), shape]),
+            )
+        })?;
+        let mut list = list.into_iter();
+        let first = list.next().and_then(|first| match peel(&first) {
+            Expr::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
+            _ => None,
+        });
+        let Some(first) = first else {
+            let at = if mac.tokens.is_empty() {
+                place
+            } else {
+                Place::of(&mac.tokens)
+            };
+            return Err(Report::new(at, messages::MACRO_NAME.with(&[word, shape])));
+        };
+        let (name, span) = (name::plain(&first.to_string()), first.span());
+        if !name::is_name(&name) {
+            let text = messages::NAME_SHAPE.with(&[&name, &name::like(&name)]);
+            self.errors.push(span, text);
+        }
+        Ok((Named { name, span }, list.collect()))
+    }
+
+    fn sleep(&mut self, mac: &mut Macro, Named { name, span }: Named, mut list: Vec<Expr>) {
+        let shape = Durable::Sleep.shape();
+        let argument = match (list.len(), list.pop()) {
+            (1, Some(argument)) => argument,
+            (_, extra) => {
+                let at = extra.map_or_else(|| Place::of(&mac.path), |extra| Place::of(&extra));
+                let text = messages::MACRO_SHAPE.with(&["sleep", shape]);
+                return print::unread(mac, &Report::new(at, text));
+            }
+        };
+        let site = self.site(name, Kind::Sleep, span.into());
+        let cx = self.cx();
+        self.in_site += 1;
+        match argument {
+            Expr::Assign(mut until) if matches!(peel(&until.left), Expr::Path(path) if path.path.is_ident("until")) =>
+            {
+                self.visit_expr_mut(&mut until.right);
+                print::sleep(mac, &cx, &site, &until.right, true);
+            }
+            mut duration => {
+                if let Expr::Lit(literal) = peel(&duration)
+                    && let Lit::Str(text) = &literal.lit
+                {
+                    match duration::parse(&text.value()) {
+                        Ok(millis) => duration = print::millis(millis, text.span(), self.krate),
+                        Err(wrong) => {
+                            self.errors
+                                .push(text.span(), wrong.message().with(&[&text.value()]));
+                            duration = print::millis(0, text.span(), self.krate);
+                        }
+                    }
+                } else {
+                    self.visit_expr_mut(&mut duration);
+                }
+                print::sleep(mac, &cx, &site, &duration, false);
+            }
+        }
+        self.in_site -= 1;
+    }
+
+    fn bare(
+        &mut self,
+        mac: &mut Macro,
+        durable: Durable,
+        kind: Kind,
+        Named { name, span }: Named,
+        extra: &[Expr],
+    ) {
+        if let Some(extra) = extra.first() {
+            self.errors.push(
+                Place::of(extra),
+                messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]),
+            );
+        }
+        let site = self.site(name, kind, span.into());
+        print::bare(mac, &self.cx(), &site);
+    }
+}

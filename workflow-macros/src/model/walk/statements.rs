@@ -1,0 +1,128 @@
+//! Statements, and the attributes that may stand on them.
+
+use std::collections::HashMap;
+
+use syn::visit::{self, Visit};
+use syn::visit_mut::VisitMut;
+use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
+
+use super::captures::assigned;
+use super::{Given, Walk, nested};
+use crate::diagnostics::Place;
+use crate::messages;
+use crate::syntax::{Durable, Mark, Settings, Value, strip, take};
+
+impl Walk<'_> {
+    /// A statement of any kind.
+    pub(super) fn statement(&mut self, stmt: &mut Stmt) {
+        let around = std::mem::take(&mut self.hash_told);
+        match stmt {
+            Stmt::Local(local) => {
+                let attrs = local.attrs.clone();
+                self.under(&attrs, |walk| walk.local(local));
+            }
+            Stmt::Expr(expr, _) => {
+                // The compiler gives the attributes of `a = b` and `a += b` to `a`; `b` is what is meant.
+                let (lifted, step) = match assigned(expr) {
+                    Some((left, _)) => {
+                        (strip(left, Mark::Nondeterministic), strip(left, Mark::Step))
+                    }
+                    None => (strip(expr, Mark::Nondeterministic), None),
+                };
+                self.lifting(lifted, |walk| {
+                    let Some(attr) = step else {
+                        return walk.visit_expr_mut(expr);
+                    };
+                    walk.assignment(expr);
+                    if let Some((left, right)) = assigned(expr) {
+                        walk.visit_expr_mut(left);
+                        walk.step_in_place(&attr, right, None);
+                    }
+                });
+            }
+            Stmt::Macro(stmt) => {
+                let attrs = stmt.attrs.clone();
+                let lifted = take(&mut stmt.attrs, Mark::Nondeterministic);
+                let step = take(&mut stmt.attrs, Mark::Step);
+                self.under(&attrs, |walk| {
+                    walk.lifting(lifted, |walk| {
+                        walk.statement_macro(&mut stmt.mac, step.as_ref());
+                    });
+                });
+            }
+            Stmt::Item(item) => nested::refuse(item),
+        }
+        self.hash_told = around;
+    }
+
+    /// Runs `inside` with `#[nondeterministic]` lifted, if the statement has one.
+    pub(super) fn lifting(&mut self, attr: Option<Attribute>, inside: impl FnOnce(&mut Self)) {
+        let Some(attr) = attr else {
+            return inside(self);
+        };
+        let settings = Settings::of(&attr);
+        let reason = settings.list.iter().any(|setting| {
+            let text = matches!(&setting.value, Value::Equals(Expr::Lit(lit)) if matches!(&lit.lit, Lit::Str(text) if !text.value().trim().is_empty()));
+            setting.name == "reason" && text
+        });
+        if !reason || settings.list.len() != 1 {
+            self.errors
+                .push(Place::of(&attr), messages::NONDETERMINISTIC_REASON);
+        }
+        self.lifted += 1;
+        inside(self);
+        self.lifted -= 1;
+    }
+
+    pub(super) fn local(&mut self, local: &mut Local) {
+        let lifted = take(&mut local.attrs, Mark::Nondeterministic);
+        let step = take(&mut local.attrs, Mark::Step);
+        let key = take(&mut local.attrs, Mark::Key);
+        if let Some(key) = &key {
+            self.errors.push(Place::of(key), messages::KEY_NOT_ON_LOOP);
+        }
+        self.lifting(lifted, |walk| {
+            walk.visit_pat_mut(&mut local.pat);
+            let Some(init) = &mut local.init else {
+                if let Some(step) = &step {
+                    walk.errors.push(Place::of(step), messages::STEP_ON_NOTHING);
+                }
+                return;
+            };
+            match &step {
+                Some(step) => {
+                    let pat = local.pat.clone();
+                    walk.step_in_place(step, &mut init.expr, Some(&pat));
+                }
+                None => walk.visit_expr_mut(&mut init.expr),
+            }
+            if let Some((_, diverge)) = &mut init.diverge {
+                walk.visit_expr_mut(diverge);
+            }
+        });
+        self.shadow(&local.pat);
+    }
+
+    /// What this pattern binds is no longer a parameter, until the block ends.
+    pub(super) fn shadow(&mut self, pat: &syn::Pat) {
+        struct Bound<'a>(&'a mut HashMap<String, Given>);
+        impl<'ast> Visit<'ast> for Bound<'_> {
+            fn visit_pat_ident(&mut self, bound: &'ast syn::PatIdent) {
+                self.0.remove(&bound.ident.to_string());
+                visit::visit_pat_ident(self, bound);
+            }
+        }
+        Bound(&mut self.given).visit_pat(pat);
+    }
+
+    /// A macro as a statement of its own, so without `.await`.
+    pub(super) fn statement_macro(&mut self, mac: &mut Macro, step: Option<&Attribute>) {
+        let Some(durable) = Durable::named(&mac.path) else {
+            if let Some(step) = step {
+                self.errors.push(Place::of(step), messages::STEP_ON_NOTHING);
+            }
+            return self.foreign(mac);
+        };
+        self.unawaited(durable, mac);
+    }
+}
