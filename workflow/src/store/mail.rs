@@ -1,7 +1,7 @@
 //! What every store does with messages, posts and the ends of children.
 //!
 //! A store shows its newest state as a [`View`]. Here it is decided what a change does to which runs, down to the last
-//! number: arrivals, stamps, wake times. What is written is a list of [`Change`]s, which are applied without a question.
+//! number: arrivals, stamps, wake times. What is written is a list of transitions, which are applied without a question.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,6 @@ use crate::replay::{
     Body, CodeId, Finished, Message, NewMessage, Payload, Record, RunId, RunKey, RunState,
     Timestamp,
 };
-
-/// What is written of one run: its transition, its records, and what becomes of messages.
-#[derive(Debug)]
-pub(crate) struct Change<R> {
-    pub(crate) transition: Transition,
-    pub(crate) records: R,
-    pub(crate) effects: Vec<Effect>,
-}
 
 /// What becomes of a message, or of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,8 +90,9 @@ pub(crate) trait View {
     fn lapsed(&mut self, at: Timestamp) -> Result<Vec<(RunId, u64)>, Self::Fault>;
     /// Whether a request is answered.
     fn is_answered(&mut self, request: u128) -> Result<bool, Self::Fault>;
-    /// Writes a change; what is asked after this is answered with it. Nothing that follows is refused.
-    fn write(&mut self, change: Change<Self::Records>);
+    /// Writes what happens to a run, and its new records; what is asked after this is answered with it. Nothing that
+    /// follows is refused.
+    fn write(&mut self, transition: Transition, records: Self::Records);
 }
 
 /// Writes a batch, if it may be written.
@@ -117,14 +110,14 @@ pub(crate) fn append<V: View>(
     if let Some(refused) = transition.judge(view.row(transition.run)?, taken)? {
         return Ok(refused);
     }
-    let effects = receive(view, &mut transition, inbox)?;
+    receive(view, &mut transition, inbox)?;
     let sender = Sender {
         run: transition.run,
         epoch: transition.epoch,
         at: transition.patch.at,
         code: transition.patch.code,
     };
-    advance(view, transition, records, effects)?;
+    advance(view, transition, records)?;
     for post in posts {
         sender.post(view, post)?;
     }
@@ -141,7 +134,7 @@ pub(crate) fn cancel<V: View>(
         return Ok(Appended::Final);
     };
     let (transition, record) = Transition::cancel(row, at);
-    advance(view, transition, vec![record].into(), Vec::new())?;
+    advance(view, transition, vec![record].into())?;
     Ok(Appended::Applied)
 }
 
@@ -185,11 +178,8 @@ fn put<V: View>(
         transition.patch.wake_at = Some(Some(sooner(row.wake_at, at)));
     }
     let message = arrived(message, arrival, transition.patch.at);
-    view.write(Change {
-        transition,
-        records: V::Records::default(),
-        effects: vec![Effect::Put(message)],
-    });
+    transition.effects.push(Effect::Put(message));
+    view.write(transition, V::Records::default());
     Ok(Delivery::Queued {
         run: Some(run),
         arrival,
@@ -224,19 +214,16 @@ fn keep<V: View>(
     let lapsed = lapsed
         .into_iter()
         .map(|(to, arrival)| Effect::Lapse(to, arrival));
-    let mut effects: Vec<_> = lapsed.collect();
-    effects.push(Effect::Stray(
+    let mut transition = Transition::nobody();
+    transition.effects.extend(lapsed);
+    transition.effects.push(Effect::Stray(
         to.clone(),
         Stray {
             message,
             keep_until,
         },
     ));
-    view.write(Change {
-        transition: Transition::nobody(),
-        records: V::Records::default(),
-        effects,
-    });
+    view.write(transition, V::Records::default());
     Ok(Delivery::Queued {
         run: None,
         arrival,
@@ -277,7 +264,7 @@ fn receive<V: View>(
     view: &mut V,
     transition: &mut Transition,
     change: InboxChange,
-) -> Result<Vec<Effect>, V::Fault> {
+) -> Result<(), V::Fault> {
     let at = transition.patch.at;
     let mut inbox = Inbox {
         run: transition.run,
@@ -329,7 +316,8 @@ fn receive<V: View>(
         let wake_at = transition.patch.wake_at.unwrap_or(wake_at);
         transition.patch.wake_at = Some(Some(sooner(wake_at, at)));
     }
-    Ok(inbox.effects)
+    transition.effects = inbox.effects;
+    Ok(())
 }
 
 /// A run's inbox while a batch changes it.
@@ -443,18 +431,13 @@ fn advance<V: View>(
     view: &mut V,
     transition: Transition,
     records: V::Records,
-    effects: Vec<Effect>,
 ) -> Result<(), V::Fault> {
     let at = transition.patch.at;
     let told = match transition.patch.state.filter(|state| state.is_final()) {
         Some(_) => child_ended(view, &transition, &records)?,
         None => None,
     };
-    view.write(Change {
-        transition,
-        records,
-        effects,
-    });
+    view.write(transition, records);
     if let Some((parent, message)) = told
         && let Some(parent) = view.find(&parent)?
     {
@@ -525,11 +508,9 @@ impl Sender {
             }
             Post::Answer { request, answer } => {
                 if !view.is_answered(request)? {
-                    view.write(Change {
-                        transition: Transition::nobody(),
-                        records: V::Records::default(),
-                        effects: vec![Effect::Answer(request, answer)],
-                    });
+                    let mut transition = Transition::nobody();
+                    transition.effects.push(Effect::Answer(request, answer));
+                    view.write(transition, V::Records::default());
                 }
             }
         }
@@ -543,17 +524,14 @@ impl Sender {
             return Ok(());
         };
         let arrival = row.inbox_seq + 1;
-        let transition = Transition::touch(row, self.at.max(row.updated_at));
+        let mut transition = Transition::touch(row, self.at.max(row.updated_at));
         let letter = DeadLetter {
             message: arrived(message, arrival, transition.patch.at),
             reason: format!("it was sent to run `{to}`, which had ended"),
             at: self.at,
         };
-        view.write(Change {
-            transition,
-            records: V::Records::default(),
-            effects: vec![Effect::Dead(letter)],
-        });
+        transition.effects.push(Effect::Dead(letter));
+        view.write(transition, V::Records::default());
         Ok(())
     }
 
@@ -580,8 +558,9 @@ impl Sender {
                 code: self.code,
                 ..RunPatch::default()
             },
+            effects: Vec::new(),
         };
-        let effects = receive(view, &mut transition, InboxChange::default())?;
-        advance(view, transition, records.into(), effects)
+        receive(view, &mut transition, InboxChange::default())?;
+        advance(view, transition, records.into())
     }
 }

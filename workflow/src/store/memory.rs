@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::mail::{self, Change, Effect, Stray, View};
+use super::mail::{self, Effect, Stray, View};
 use super::transition::Transition;
 use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
@@ -102,7 +102,7 @@ impl MemoryStore {
 }
 
 impl State {
-    fn advance(&mut self, transition: &Transition, records: Vec<Record>, effects: &[Effect]) {
+    fn advance(&mut self, transition: &Transition, records: Vec<Record>) {
         if let Some(new) = &transition.create {
             self.ids.insert(new.id.clone(), transition.run);
             let run = Run {
@@ -123,8 +123,7 @@ impl State {
         self.active.remove(&run.row.key);
 
         transition.apply(&mut run.row);
-        for effect in effects {
-            effect.apply(&mut run.row);
+        for effect in &transition.effects {
             run.receive(effect);
         }
         if !transition.deletes.is_empty() {
@@ -246,9 +245,9 @@ impl View for State {
         Ok(self.answers.contains_key(&request))
     }
 
-    fn write(&mut self, change: Change<Vec<Record>>) {
-        self.advance(&change.transition, change.records, &change.effects);
-        for effect in change.effects {
+    fn write(&mut self, transition: Transition, records: Vec<Record>) {
+        self.advance(&transition, records);
+        for effect in transition.effects {
             self.keep(effect);
         }
     }

@@ -1,5 +1,6 @@
 //! What every store does with a batch: whether it may be written, and what the run's row is afterwards.
 
+use super::mail::Effect;
 use super::{Append, Appended, InboxChange, NewRun, Post, RunPatch, RunRow, StoreError};
 use crate::replay::{Body, Finished, Location, Record, RunKey, RunState, Timestamp};
 
@@ -16,6 +17,8 @@ pub(crate) struct Transition {
     pub(crate) create: Option<NewRun>,
     pub(crate) deletes: Vec<Location>,
     pub(crate) patch: RunPatch,
+    /// What becomes of messages; of most batches, nothing.
+    pub(crate) effects: Vec<Effect>,
 }
 
 /// An [`Append`] taken apart: what it asks of its row, its records, and what it does to inboxes and to others.
@@ -44,6 +47,7 @@ impl Append {
                 create: self.create,
                 deletes: self.deletes,
                 patch: self.patch,
+                effects: Vec::new(),
             },
             records: self.records,
             inbox: self.inbox,
@@ -84,6 +88,7 @@ impl Transition {
                 code: row.advanced_by,
                 ..RunPatch::default()
             },
+            effects: Vec::new(),
         };
         let body = Body::Finished(Finished::Cancelled);
         (
@@ -109,6 +114,7 @@ impl Transition {
             create: None,
             deletes: Vec::new(),
             patch: RunPatch::default(),
+            effects: Vec::new(),
         }
     }
 
@@ -132,6 +138,7 @@ impl Transition {
                 code: row.advanced_by,
                 ..RunPatch::default()
             },
+            effects: Vec::new(),
         }
     }
 
@@ -198,6 +205,9 @@ impl Transition {
         let patch = &self.patch;
         row.epoch = self.epoch;
         row.last_seq = self.last_seq;
+        for effect in &self.effects {
+            effect.apply(row);
+        }
         if self.number > 0 {
             row.last_append = (self.epoch, self.number);
         }

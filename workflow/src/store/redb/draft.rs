@@ -12,7 +12,7 @@ use super::tables::Failed;
 use super::tail::Tail;
 use crate::replay::{Finished, Message, Record, RunId, RunKey, Timestamp};
 use crate::store::encoding::{decode_record, encode_record};
-use crate::store::mail::{Change, Records, Stray, View};
+use crate::store::mail::{Records, Stray, View};
 use crate::store::transition::Transition;
 use crate::store::{RunRow, StoreError};
 
@@ -168,21 +168,12 @@ impl View for Drafting<'_, '_> {
         self.look(|mail| Ok(mail.answer(request)?.is_some()))
     }
 
-    fn write(&mut self, change: Change<Encoded>) {
-        let Change {
-            transition,
-            records,
-            effects,
-        } = change;
-        let run = transition.run;
+    fn write(&mut self, transition: Transition, records: Encoded) {
         let stored = self.keep_row(&transition);
-        for effect in &effects {
-            if let Some(row) = self.draft.rows.get_mut(&run) {
-                effect.apply(&mut row.row);
-            }
-            self.draft.mail.apply(0, run, effect);
+        for effect in &transition.effects {
+            self.draft.mail.apply(0, transition.run, effect);
         }
-        let entry = Arc::new(Entry::compose(transition, &records.0, effects));
+        let entry = Arc::new(Entry::compose(transition, &records.0));
         self.written.push((entry, stored));
     }
 }

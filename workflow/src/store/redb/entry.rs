@@ -16,17 +16,14 @@ use crate::store::encoding::{
     Fault, Reader, Writer, encode_record, get_effect, get_new_run, get_patch, put_effect,
     put_new_run, put_patch, seal,
 };
-use crate::store::mail::Effect;
 use crate::store::transition::Transition;
-use crate::store::{RunRow, StoreError, encoding::Peek, encoding::peek_record};
+use crate::store::{StoreError, encoding::Peek, encoding::peek_record};
 
 /// A batch: its transition, and its records as they are written.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) transition: Transition,
     pub(super) records: Vec<Bytes>,
-    /// What becomes of messages; of most batches, nothing.
-    pub(super) effects: Vec<Effect>,
     pub(super) bytes: Bytes,
 }
 
@@ -38,7 +35,7 @@ const WITH_EFFECTS: u8 = 2;
 impl Entry {
     pub(super) fn new(transition: Transition, records: &[Record]) -> Self {
         let mut header = Vec::with_capacity(96);
-        put_header(&mut Writer(&mut header), &transition, &[]);
+        put_header(&mut Writer(&mut header), &transition);
         seal(&mut header, 0);
 
         let mut bytes = Vec::with_capacity(header.len() + 8 + 160 * records.len());
@@ -56,15 +53,14 @@ impl Entry {
         Self {
             transition,
             records,
-            effects: Vec::new(),
             bytes,
         }
     }
 
     /// An entry of records that are written already.
-    pub(super) fn compose(transition: Transition, records: &[Bytes], effects: Vec<Effect>) -> Self {
+    pub(super) fn compose(transition: Transition, records: &[Bytes]) -> Self {
         let mut header = Vec::with_capacity(256);
-        put_header(&mut Writer(&mut header), &transition, &effects);
+        put_header(&mut Writer(&mut header), &transition);
         seal(&mut header, 0);
         let length: usize = records.iter().map(|record| record.len() + 4).sum();
         let mut bytes = Vec::with_capacity(header.len() + 4 + length);
@@ -78,7 +74,6 @@ impl Entry {
         Self {
             transition,
             records: spans.into_iter().map(|span| bytes.slice(span)).collect(),
-            effects,
             bytes,
         }
     }
@@ -90,13 +85,6 @@ impl Entry {
     /// Whether there is no row before it: it creates its run, or concerns none.
     pub(super) fn is_known(&self) -> bool {
         self.transition.create.is_some() || self.transition.is_nobody()
-    }
-
-    /// Makes a row what it is after its effects.
-    pub(super) fn affect(&self, row: &mut RunRow) {
-        for effect in &self.effects {
-            effect.apply(row);
-        }
     }
 
     /// The entries of a journal value.
@@ -120,18 +108,17 @@ impl Entry {
         while !input.is_empty() {
             records.push(input.bytes()?);
         }
-        let (transition, effects) = get_header(&mut Reader::sealed(&header)?, records.len())?;
+        let transition = get_header(&mut Reader::sealed(&header)?, records.len())?;
         Ok(Self {
             transition,
             records,
-            effects,
             bytes,
         })
     }
 }
 
-fn put_header(out: &mut Writer<'_>, transition: &Transition, effects: &[Effect]) {
-    out.u8(if effects.is_empty() {
+fn put_header(out: &mut Writer<'_>, transition: &Transition) {
+    out.u8(if transition.effects.is_empty() {
         VERSION
     } else {
         WITH_EFFECTS
@@ -143,12 +130,12 @@ fn put_header(out: &mut Writer<'_>, transition: &Transition, effects: &[Effect])
     out.option(transition.create.as_ref(), put_new_run);
     out.list(&transition.deletes, Writer::location);
     put_patch(out, &transition.patch);
-    if !effects.is_empty() {
-        out.list(effects, put_effect);
+    if !transition.effects.is_empty() {
+        out.list(&transition.effects, put_effect);
     }
 }
 
-fn get_header(input: &mut Reader<'_>, records: usize) -> Result<(Transition, Vec<Effect>), Fault> {
+fn get_header(input: &mut Reader<'_>, records: usize) -> Result<Transition, Fault> {
     let version = match input.u8()? {
         version @ (VERSION | WITH_EFFECTS) => version,
         newer => return Err(Fault::Newer("version", newer)),
@@ -157,7 +144,7 @@ fn get_header(input: &mut Reader<'_>, records: usize) -> Result<(Transition, Vec
     let epoch = input.varint()?;
     let number = input.varint()?;
     let expected_seq = input.varint()?;
-    let transition = Transition {
+    Ok(Transition {
         run,
         epoch,
         number,
@@ -166,13 +153,12 @@ fn get_header(input: &mut Reader<'_>, records: usize) -> Result<(Transition, Vec
         create: input.option(get_new_run)?,
         deletes: input.list(Reader::location)?,
         patch: get_patch(input)?,
-    };
-    let effects = if version == WITH_EFFECTS {
-        input.list(get_effect)?
-    } else {
-        Vec::new()
-    };
-    Ok((transition, effects))
+        effects: if version == WITH_EFFECTS {
+            input.list(get_effect)?
+        } else {
+            Vec::new()
+        },
+    })
 }
 
 /// Puts a record where several stand one after another.

@@ -104,7 +104,7 @@ fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Changes, F
     let mut mail = Mail::default();
     let mut runs = BTreeMap::<RunKey, Vec<Arc<Entry>>>::new();
     for entry in entries {
-        for effect in &entry.effects {
+        for effect in &entry.transition.effects {
             mail.apply(0, entry.run(), effect);
         }
         if !entry.transition.is_nobody() {
@@ -163,9 +163,6 @@ fn change(
                 }
                 .into());
             }
-        }
-        if let Some(row) = &mut row {
-            entry.affect(row);
         }
         prune(&mut records, transition)?;
         if first.is_none() && !entry.records.is_empty() {

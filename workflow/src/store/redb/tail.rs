@@ -53,8 +53,7 @@ impl Tail {
         let run = entry.run();
         let transition = &entry.transition;
         if let Some(new) = &transition.create {
-            let mut row = transition.created(new);
-            entry.affect(&mut row);
+            let row = transition.created(new);
             self.ids.insert(new.id.clone(), run);
             self.index(&row);
             self.runs.insert(
@@ -83,12 +82,11 @@ impl Tail {
                 return;
             };
             transition.apply(&mut tail.row);
-            entry.affect(&mut tail.row);
             tail.entries.push_back((commit, Arc::clone(&entry)));
             let present = (tail.row.wake_at, tail.row.state.is_active());
             self.reindex(run, past, present);
         }
-        for effect in &entry.effects {
+        for effect in &entry.transition.effects {
             self.mail.apply(commit, run, effect);
         }
         self.bytes += entry.bytes.len();
