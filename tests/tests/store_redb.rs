@@ -53,6 +53,80 @@ mod on_tokio {
         crowd(Arc::new(open(&disk).unwrap()), disk).await;
     }
 
+    fn runtime() -> tokio::runtime::Runtime {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).enable_all().build().unwrap()
+    }
+
+    /// Tasks that append `steps` times each, and wait for nothing else.
+    fn appenders(
+        runtime: &tokio::runtime::Runtime,
+        store: &Arc<RedbStore>,
+        name: &'static str,
+        steps: usize,
+    ) -> Vec<tokio::task::JoinHandle<()>> {
+        let appender = |number: usize| {
+            let store = Arc::clone(store);
+            runtime.spawn(async move {
+                let mut owner = start(&store, &format!("{name}-{number}")).await;
+                for step_number in 0..steps {
+                    let append = step(&mut owner, &format!("s{step_number}"));
+                    assert_eq!(store.append(append).await.unwrap(), Appended::Applied);
+                }
+            })
+        };
+        (0..64).map(appender).collect()
+    }
+
+    #[test]
+    fn a_runtime_that_goes_in_the_middle_of_commits_of_many_strands_nobody_elsewhere() {
+        let store = Arc::new(open(&Disk::default()).unwrap());
+        let stays = runtime();
+        for round in ["a", "b", "c", "d", "e"] {
+            let goes = runtime();
+            let going = appenders(&goes, &store, round.repeat(2).leak(), 100_000);
+            let staying = appenders(&stays, &store, round, 200);
+            stays.block_on(async {
+                for (number, task) in going.into_iter().enumerate() {
+                    if number % 2 == 0 {
+                        task.abort();
+                    }
+                    tokio::task::yield_now().await;
+                }
+            });
+            goes.shutdown_background();
+            stays.block_on(async {
+                for task in staying {
+                    let ended = tokio::time::timeout(Duration::from_mins(1), task);
+                    ended.await.expect("nobody is stranded").unwrap();
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn commits_of_many_do_not_wait_for_the_runtimes_blocking_threads() {
+        let store = Arc::new(open(&Disk::default()).unwrap());
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        // One for each worker, and one that something else has.
+        let builder = builder
+            .worker_threads(2)
+            .max_blocking_threads(1)
+            .enable_all();
+        let runtime = builder.build().unwrap();
+        let (free, held) = std::sync::mpsc::channel::<()>();
+        let holder = runtime.spawn_blocking(move || held.recv().is_ok());
+        let tasks = appenders(&runtime, &store, "run", 50);
+        runtime.block_on(async {
+            for task in tasks {
+                let ended = tokio::time::timeout(Duration::from_mins(1), task);
+                ended.await.expect("commits go on").unwrap();
+            }
+            free.send(()).unwrap();
+            assert!(holder.await.unwrap());
+        });
+    }
+
     #[tokio::test]
     async fn a_thousand_tasks_share_commits_on_one_thread() {
         let disk = Disk::default();

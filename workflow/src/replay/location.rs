@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 /// One step of the way to a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,10 +45,15 @@ impl Location {
     /// The location one segment further down.
     #[must_use]
     pub fn child(&self, segment: Segment<'_>) -> Self {
-        let mut bytes = BytesMut::with_capacity(self.0.len() + segment.encoded_len());
-        bytes.put_slice(&self.0);
+        let mut bytes = Vec::with_capacity(self.0.len() + segment.encoded_len());
+        bytes.extend_from_slice(&self.0);
         segment.encode(&mut bytes);
-        Self(bytes.freeze())
+        Self::encoded(bytes)
+    }
+
+    /// The location that these whole segments encode.
+    pub(super) fn encoded(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
     }
 
     /// The site `name` in this scope.
@@ -159,27 +164,27 @@ fn escape(key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 impl<'a> Segment<'a> {
-    fn encoded_len(self) -> usize {
+    pub(super) fn encoded_len(self) -> usize {
         match self {
-            Self::Site(name) | Self::Branch(name) => 1 + 5 + name.len(),
-            Self::Iter(_) => 1 + 10,
-            Self::Key { key, .. } => 1 + 5 + 5 + key.len(),
+            Self::Site(name) | Self::Branch(name) => 1 + text_len(name),
+            Self::Iter(index) => 1 + varint_len(index),
+            Self::Key { key, occurrence } => 1 + varint_len(occurrence.into()) + text_len(key),
         }
     }
 
-    fn encode(self, out: &mut BytesMut) {
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
         match self {
             Self::Site(name) => put_text(SITE, name, out),
             Self::Branch(name) => put_text(BRANCH, name, out),
             Self::Iter(index) => {
-                out.put_u8(ITER);
+                out.push(ITER);
                 put_varint(index, out);
             }
             Self::Key { key, occurrence } => {
-                out.put_u8(KEY);
+                out.push(KEY);
                 put_varint(occurrence.into(), out);
                 put_varint(key.len() as u64, out);
-                out.put_slice(key.as_bytes());
+                out.extend_from_slice(key.as_bytes());
             }
         }
     }
@@ -225,18 +230,27 @@ impl<'a> Iterator for Segments<'a> {
 #[error("the bytes of a location are malformed")]
 pub struct MalformedLocation;
 
-fn put_text(tag: u8, text: &str, out: &mut BytesMut) {
-    out.put_u8(tag);
-    put_varint(text.len() as u64, out);
-    out.put_slice(text.as_bytes());
+fn text_len(text: &str) -> usize {
+    varint_len(text.len() as u64) + text.len()
 }
 
-fn put_varint(mut value: u64, out: &mut BytesMut) {
+fn varint_len(value: u64) -> usize {
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+fn put_text(tag: u8, text: &str, out: &mut Vec<u8>) {
+    out.push(tag);
+    put_varint(text.len() as u64, out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
-        out.put_u8((value & 0x7f) as u8 | 0x80);
+        out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
     }
-    out.put_u8((value & 0x7f) as u8);
+    out.push((value & 0x7f) as u8);
 }
 
 fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {

@@ -21,6 +21,9 @@ pub(crate) struct Transition {
     pub(crate) effects: Vec<Effect>,
 }
 
+/// The number that no run has.
+pub(crate) const NOBODY: RunKey = RunKey(0);
+
 /// An [`Append`] taken apart: what it asks of its row, its records, and what it does to inboxes and to others.
 pub(crate) struct Parts {
     pub(crate) transition: Transition,
@@ -103,10 +106,10 @@ impl Transition {
         )
     }
 
-    /// That of no run, for what concerns none: no run has the number 0.
+    /// That of no run, for what concerns none.
     pub(crate) fn nobody() -> Self {
         Self {
-            run: RunKey(0),
+            run: NOBODY,
             epoch: 0,
             number: 0,
             expected_seq: 0,
@@ -120,7 +123,7 @@ impl Transition {
 
     #[cfg(feature = "redb")]
     pub(crate) fn is_nobody(&self) -> bool {
-        self.run == RunKey(0)
+        self.run == NOBODY
     }
 
     /// What happens to a run without its owner doing anything: nothing yet.

@@ -150,7 +150,10 @@ impl<R, T> StepRun<'_, R, T> {
             return;
         };
         let run = self.cx.run();
-        let location = run.replay().location(&live.ticket);
+        let location = match &live.attempt {
+            Phase::Running(running) => running.step.location().clone(),
+            _ => run.replay().location(&live.ticket),
+        };
         let judge = Judge {
             run,
             location: &location,

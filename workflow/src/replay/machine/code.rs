@@ -258,12 +258,17 @@ impl Replay {
         if let Some(rare) = &mut self.tree.get_mut(scope.node).rare {
             self.branching -= u32::from(std::mem::take(&mut rare.branching));
         }
-        let used = self.tree.under(scope.node).into_iter().any(|node| {
+        let is_used = |node: u32| {
             let node = self.tree.get(node);
             node.unconsumed > 0
                 || node.op.is_some()
                 || node.rare.as_ref().is_some_and(|rare| rare.branching)
-        });
+        };
+        let used = if self.tree.is_leaf(scope.node) {
+            is_used(scope.node)
+        } else {
+            self.tree.under(scope.node).into_iter().any(is_used)
+        };
         if !used {
             self.tree.free(scope.node, |_, _| {});
         }

@@ -364,8 +364,8 @@ impl Replay {
     }
 
     /// The location of an issued operation.
-    pub fn location(&self, ticket: &Ticket) -> Location {
-        self.tree.location_of(ticket.node)
+    pub fn location(&mut self, ticket: &Ticket) -> Location {
+        self.tree.location(ticket.node)
     }
 
     /// The location of a scope.
@@ -393,7 +393,7 @@ impl Replay {
     /// Queues a record of a site; what its containers looked like goes before the first record below them.
     fn push_at(&mut self, node: u32, body: Body, class: Class) -> &mut Queued {
         self.open_above(node);
-        let location = self.tree.location(node);
+        let location = self.tree.location_of(node);
         self.push(Queued::new(location, body, class));
         self.queue.back_mut().expect("a record was just queued")
     }
@@ -413,7 +413,7 @@ impl Replay {
             at = up.parent;
         }
         for (node, opened) in unopened.into_iter().rev() {
-            let location = self.tree.location(node);
+            let location = self.tree.location_of(node);
             self.push(Queued::new(location, Body::Opened(opened), Class::Rider));
         }
     }

@@ -41,6 +41,14 @@ impl Text {
             Self::Recorded(bytes) => bytes,
         }
     }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Static(text) => text,
+            // It comes from a string slice, so the text is whole; an empty one would only spoil a report.
+            Self::Recorded(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+        }
+    }
 }
 
 impl Name {
@@ -68,14 +76,12 @@ impl Name {
     }
 
     fn segment(&self) -> Segment<'_> {
-        // Names come from string slices, so the text is whole; an empty one would only spoil a report.
-        let text = |text| std::str::from_utf8(text).unwrap_or_default();
         match self {
-            Self::Site(name) => Segment::Site(text(name.as_bytes())),
-            Self::Branch(name) => Segment::Branch(text(name.as_bytes())),
+            Self::Site(name) => Segment::Site(name.as_str()),
+            Self::Branch(name) => Segment::Branch(name.as_str()),
             Self::Iter(index) => Segment::Iter(*index),
             Self::Key(key, occurrence) => Segment::Key {
-                key: text(key.as_bytes()),
+                key: key.as_str(),
                 occurrence: *occurrence,
             },
         }
@@ -317,6 +323,11 @@ impl Tree {
         }
     }
 
+    /// True when there is nothing below it.
+    pub(super) fn is_leaf(&self, node: u32) -> bool {
+        self.get(node).first == NONE
+    }
+
     pub(super) fn children(&self, parent: u32) -> impl Iterator<Item = u32> + '_ {
         let mut at = self.get(parent).first;
         std::iter::from_fn(move || {
@@ -399,9 +410,12 @@ impl Tree {
         if next != NONE {
             self.get_mut(next).prev = prev;
         }
-        let mut doomed = vec![node];
-        while let Some(node) = doomed.pop() {
+        // Most have nothing below them, and take no memory to go.
+        let mut doomed = Vec::new();
+        let mut at = Some(node);
+        while let Some(node) = at {
             doomed.extend(self.children(node));
+            at = doomed.pop();
             let gone = self.get_mut(node);
             each(node, gone);
             gone.stamp = gone.stamp.wrapping_add(1);
@@ -413,27 +427,33 @@ impl Tree {
         }
     }
 
-    /// The location of a node; that of a scope is kept for its next child.
+    /// The location of a node, kept for the next time that it is asked for.
     pub(super) fn location(&mut self, node: u32) -> Location {
-        if let Some(location) = &self.get(node).location {
-            return location.clone();
-        }
-        let up = self.location(self.get(node).parent);
-        let location = up.child(self.get(node).name.segment());
-        if self.get(node).first != NONE || self.get(node).op.is_none() {
-            self.get_mut(node).location = Some(location.clone());
-        }
-        location
+        let location = self.location_of(node);
+        self.get_mut(node).location.get_or_insert(location).clone()
     }
 
     /// The location of a node, without keeping anything.
     pub(super) fn location_of(&self, node: u32) -> Location {
         match &self.get(node).location {
             Some(location) => location.clone(),
-            None => self
-                .location_of(self.get(node).parent)
-                .child(self.get(node).name.segment()),
+            None => Location::encoded(self.encoded_location(node, 0)),
         }
+    }
+
+    /// The location of a node, in one buffer with room for as many bytes more as stand below it.
+    fn encoded_location(&self, node: u32, below: usize) -> Vec<u8> {
+        let found = self.get(node);
+        if let Some(location) = &found.location {
+            let known = location.as_bytes();
+            let mut bytes = Vec::with_capacity(known.len() + below);
+            bytes.extend_from_slice(known);
+            return bytes;
+        }
+        let segment = found.name.segment();
+        let mut bytes = self.encoded_location(found.parent, segment.encoded_len() + below);
+        segment.encode(&mut bytes);
+        bytes
     }
 
     /// Every node, from the root down, in no particular order beyond parents first.

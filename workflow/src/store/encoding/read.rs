@@ -30,15 +30,33 @@ impl<'a> Reader<'a> {
 
     /// Reads what stands before the checksum, when that is right.
     pub(crate) fn sealed(bytes: &'a Bytes) -> Read<Self> {
-        let (content, sum) = bytes.split_last_chunk::<4>().ok_or(SHORT)?;
+        Self::sealed_in(bytes, 0, bytes.len())
+    }
+
+    /// Reads the next part, which has its length before it and its checksum at its end.
+    #[cfg(feature = "redb")]
+    pub(crate) fn sealed_part(&mut self) -> Read<Self> {
+        let (start, end) = self.span()?;
+        Self::sealed_in(self.bytes, start, end)
+    }
+
+    fn sealed_in(bytes: &'a Bytes, start: usize, end: usize) -> Read<Self> {
+        let part = bytes.get(start..end).ok_or(SHORT)?;
+        let (content, sum) = part.split_last_chunk::<4>().ok_or(SHORT)?;
         if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
             return Err(Fault::Malformed("its checksum is wrong"));
         }
         Ok(Self {
             bytes,
-            at: 0,
-            end: content.len(),
+            at: start,
+            end: start + content.len(),
         })
+    }
+
+    /// How much was read.
+    #[cfg(feature = "redb")]
+    pub(crate) fn at(&self) -> usize {
+        self.at
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -105,6 +123,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn bytes(&mut self) -> Read<Bytes> {
         let (start, end) = self.span()?;
         Ok(self.bytes.slice(start..end))
+    }
+
+    /// Passes by what [`bytes`](Self::bytes) would read.
+    #[cfg(feature = "redb")]
+    pub(crate) fn skip(&mut self) -> Read<()> {
+        self.span().map(drop)
     }
 
     pub(crate) fn str(&mut self) -> Read<&'a str> {

@@ -1,20 +1,24 @@
 //! The commit: everything that is queued, as one value of the journal, in one transaction.
 
+use std::iter;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use super::blocking::{Place, in_place};
-use super::core::{Core, Writer};
+use super::core::Core;
 use super::draft::Draft;
+use super::entry::Entry;
 use super::judge::{Seen, Staged, Stored, Verdict};
 use super::queue::{Change, Outcome, Refusal, Request, Slot};
 use super::tables::JOURNAL;
-use crate::store::encoding::Writer as Bytes;
+use crate::store::encoding::Writer;
 use crate::store::{Appended, StoreError};
 
 /// A change under way, and how its outcome is told.
@@ -27,7 +31,7 @@ pub(super) struct Appending<'a, T> {
 
 #[derive(Debug)]
 enum State {
-    New(Result<Change, StoreError>),
+    New(Result<Arc<Slot>, StoreError>),
     Waiting(Arc<Slot>),
     Done,
 }
@@ -40,7 +44,7 @@ impl<'a, T> Appending<'a, T> {
     ) -> Self {
         Self {
             core,
-            state: State::New(change),
+            state: State::New(change.map(|change| Arc::new(Slot::new(change)))),
             tell,
         }
     }
@@ -53,17 +57,19 @@ impl<T> Future for Appending<'_, T> {
         let core = self.core;
         let slot = match std::mem::replace(&mut self.state, State::Done) {
             State::New(Err(error)) => return Poll::Ready(Err(error)),
-            State::New(Ok(change)) => match core.queue.push(change, cx.waker().clone()) {
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok((slot, leads)) => {
-                    // From here on a drop must find the slot.
-                    self.state = State::Waiting(Arc::clone(&slot));
-                    if leads {
-                        core.lead(&slot);
-                    }
-                    slot
+            State::New(Ok(slot)) => {
+                slot.wait(cx.waker());
+                let leads = match core.queue.push(&slot) {
+                    Err(error) => return Poll::Ready(Err(error)),
+                    Ok(leads) => leads,
+                };
+                // From here on a drop must find the slot.
+                self.state = State::Waiting(Arc::clone(&slot));
+                if leads {
+                    core.lead(&slot);
                 }
-            },
+                slot
+            }
             State::Waiting(slot) => slot,
             State::Done => return Poll::Pending,
         };
@@ -97,6 +103,18 @@ impl<T> Drop for Appending<'_, T> {
 /// The role of committing. Given back however its holder goes.
 struct Role(Arc<Core>);
 
+impl Role {
+    /// Commits until `own` has its answer.
+    fn serve(&self, own: &Slot) {
+        for _ in 0..ROUNDS {
+            self.0.round();
+            if own.is_answered() {
+                break;
+            }
+        }
+    }
+}
+
 impl Drop for Role {
     fn drop(&mut self) {
         if !self.0.queue.release() {
@@ -120,19 +138,23 @@ impl Core {
     /// Commits until `own` has its answer, on a thread that may wait. The caller has the role.
     fn lead(self: &Arc<Self>, own: &Slot) {
         let role = Role(Arc::clone(self));
-        let serve = |role: &Role| {
-            for _ in 0..ROUNDS {
-                role.0.round();
-                if own.is_answered() {
-                    break;
+        match Place::now() {
+            Place::Here => role.serve(own),
+            Place::Worker(_) if self.queue.last() < CROWD => in_place(|| role.serve(own)),
+            Place::Worker(runtime) => {
+                // Not one of the runtime's blocking threads: all of them may be taken by what waits for a commit.
+                let many = std::thread::Builder::new().name("workflow-commit".to_owned());
+                let spawned = many.spawn(move || {
+                    let _runtime = runtime.enter();
+                    role.0.serve_many();
+                });
+                // The role went with what could not be started.
+                if spawned.is_err() && self.queue.take_role() {
+                    in_place(|| Role(Arc::clone(self)).serve(own));
                 }
             }
-        };
-        match Place::now() {
-            Place::Here => serve(&role),
-            Place::Worker(_) if self.queue.last() < CROWD => in_place(|| serve(&role)),
             // The thread is there for this; it goes on as long as there is something to do.
-            Place::Worker(runtime) | Place::Aside(runtime) => {
+            Place::Aside(runtime) => {
                 drop(runtime.spawn_blocking(move || role.0.serve_many()));
             }
         }
@@ -171,7 +193,7 @@ impl Core {
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
         let commit = || {
-            if self.tail().log.len() >= PRESSURE * self.options.fold_entries {
+            if self.tail().batches >= PRESSURE * self.options.fold_entries {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }
@@ -200,8 +222,12 @@ impl Core {
                 Ok(staged) => staged,
                 Err((requests, error)) => return fail(requests, error),
             };
-            let Some(error) = self.write(writer, &staged) else {
-                return self.publish(staged);
+            if staged.is_empty() {
+                return;
+            }
+            let (value, parts) = joined(&staged);
+            let Some(error) = self.write(&value) else {
+                return self.publish(staged, value.into(), parts);
             };
             writer.broken = true;
             let commit = self.tail().next;
@@ -219,20 +245,9 @@ impl Core {
         }
     }
 
-    /// Writes the batches as one value, durably.
-    fn write(&self, writer: &mut Writer, staged: &[Staged]) -> Option<StoreError> {
-        if staged.is_empty() {
-            return None;
-        }
-        writer.scratch.clear();
-        for staged in staged {
-            Bytes(&mut writer.scratch).bytes(&staged.entry.bytes);
-            for (entry, _) in &staged.more {
-                Bytes(&mut writer.scratch).bytes(&entry.bytes);
-            }
-        }
+    /// Writes the journal's next value, durably.
+    fn write(&self, value: &[u8]) -> Option<StoreError> {
         let commit = self.tail().next;
-        let value = &writer.scratch[..];
         let written = self.file.with("committing", |database| {
             let txn = database.begin_write()?;
             txn.open_table(JOURNAL)?.insert(commit, value)?;
@@ -242,35 +257,31 @@ impl Core {
     }
 
     /// Shows the durable batches to readers, and tells those who wait.
-    fn publish(&self, staged: Vec<Staged>) {
-        if staged.is_empty() {
-            return;
-        }
+    fn publish(&self, staged: Vec<Staged>, value: Bytes, parts: Vec<Range<usize>>) {
         let mut tail = self.tail();
-        let commit = tail.next;
         let mut requests = Vec::with_capacity(staged.len());
-        for Staged {
-            request,
-            entry,
-            stored,
-            more,
-            outcome,
-            ..
-        } in staged
-        {
-            tail.push(commit, entry, stored);
-            for (entry, stored) in more {
-                tail.push(commit, entry, stored);
+        let batches = parts.len();
+        let mut parts = parts.into_iter().map(|part| value.slice(part));
+        for mut staged in staged {
+            let stored = staged.stored.take();
+            if let Some(part) = parts.next() {
+                tail.push(&staged.entry().transition, part, stored);
             }
-            requests.push((request, outcome));
+            for ((entry, stored), part) in staged.more.into_iter().zip(parts.by_ref()) {
+                tail.push(&entry.transition, part, stored);
+            }
+            requests.push((staged.request, staged.outcome));
         }
+        tail.close(value, batches);
         let full =
-            tail.log.len() >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
+            tail.batches >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
         drop(tail);
         let wakers = requests
-            .into_iter()
-            .map(|(request, outcome)| request.slot.settle(Ok(outcome)))
+            .iter()
+            .map(|(request, outcome)| request.slot.settle(Ok(outcome.clone())))
             .collect();
+        // Those who wait let go of it last.
+        drop(requests);
         Wakes::wake(wakers);
         self.signal.committed(full);
     }
@@ -287,14 +298,15 @@ impl Core {
         let done = self.file.with("committing", |database| {
             let mut stored = Stored::new(self, database);
             for request in requests.take().unwrap_or_default() {
-                if !seen.first(&request.change) {
+                if !seen.first(&request.slot.change) {
                     later.push(request);
                     continue;
                 }
-                match stored.judge(&tail, &mut draft, &mut seen, &staged, &request.change) {
-                    Ok(Verdict::Write(entry, stored)) => staged.push(Staged {
+                let change = &request.slot.change;
+                match stored.judge(&tail, &mut draft, &mut seen, &staged, change) {
+                    Ok(Verdict::Write(made, stored)) => staged.push(Staged {
                         request,
-                        entry,
+                        made,
                         stored,
                         more: Vec::new(),
                         drafted: false,
@@ -305,7 +317,7 @@ impl Core {
                         if let Some((entry, stored)) = more.next() {
                             staged.push(Staged {
                                 request,
-                                entry,
+                                made: Some(entry),
                                 stored,
                                 more: more.collect(),
                                 drafted: true,
@@ -352,6 +364,25 @@ impl Drop for Wakes {
             waker.wake();
         }
     }
+}
+
+/// The batches as one value, and where each stands in it.
+fn joined(staged: &[Staged]) -> (Vec<u8>, Vec<Range<usize>>) {
+    // A length takes no more than that before it.
+    const LENGTH: usize = 5;
+    let entries = || {
+        staged
+            .iter()
+            .flat_map(|staged| iter::once(staged.entry()).chain(staged.others()))
+    };
+    let size = |entry: &Entry| entry.bytes.len() + LENGTH;
+    let mut value = Vec::with_capacity(entries().map(size).sum());
+    let mut parts = Vec::with_capacity(staged.len());
+    for Entry { bytes, .. } in entries() {
+        Writer(&mut value).bytes(bytes);
+        parts.push(value.len() - bytes.len()..value.len());
+    }
+    (value, parts)
 }
 
 /// Tells everybody the same.

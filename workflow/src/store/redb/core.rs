@@ -1,12 +1,12 @@
 //! What the store, its futures and its keeper share.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 
-use super::entry::Entry;
+use super::entry::{Logged, split};
 use super::file::{File, Source};
 use super::keeper::Signal;
 use super::queue::{Queue, Refusal};
@@ -41,7 +41,6 @@ pub(super) struct Options {
 pub(super) struct Writer {
     /// A write failed: nothing can be written until the file was opened again.
     pub(super) broken: bool,
-    pub(super) scratch: Vec<u8>,
 }
 
 impl Core {
@@ -135,15 +134,23 @@ fn read_tail(file: &File) -> Result<Tail, StoreError> {
         };
         for value in journal.iter()? {
             let (commit, value) = value?;
-            for entry in Entry::read_all(&Bytes::copy_from_slice(value.value()))? {
-                let known = entry.is_known() || tail.runs.contains_key(&entry.run());
+            tail.next = commit.value();
+            let value = Bytes::copy_from_slice(value.value());
+            let entries = split(&value)?;
+            let batches = entries.len();
+            for entry in entries {
+                let transition = Logged::read(&entry)?.transition;
+                let known = transition.create.is_some()
+                    || transition.is_nobody()
+                    || tail.runs.contains_key(&transition.run);
                 let stored = if known {
                     None
                 } else {
-                    tables::row(&runs, entry.run())?
+                    tables::row(&runs, transition.run)?
                 };
-                tail.push(commit.value(), Arc::new(entry), stored.map(Box::new));
+                tail.push(&transition, entry, stored.map(Box::new));
             }
+            tail.close(value, batches);
         }
         Ok::<_, Failed>(tail)
     })

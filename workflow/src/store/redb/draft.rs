@@ -1,42 +1,38 @@
 //! What the mail of a commit comes to while it is prepared: the newest state, with what is to be written.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::entry::Entry;
+use super::entry::{Entry, framed, put_records};
 use super::judge::{Staged, Stored};
 use super::mail::{Layers, Mail};
 use super::tables::Failed;
 use super::tail::Tail;
 use crate::replay::{Finished, Message, Record, RunId, RunKey, Timestamp};
-use crate::store::encoding::{decode_record, encode_record};
+use crate::store::encoding::decode_record;
 use crate::store::mail::{Records, Stray, View};
 use crate::store::transition::Transition;
 use crate::store::{RunRow, StoreError};
 
 /// An entry to be written, and the run's row from the tables when the tail does not have it yet.
-pub(super) type Written = (Arc<Entry>, Option<Box<RunRow>>);
+pub(super) type Written = (Box<Entry>, Option<Box<RunRow>>);
 
-/// Records as they are written.
+/// Records as they are written, each with its length before it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Encoded(pub(super) Vec<Bytes>);
+pub(super) struct Encoded(pub(super) Bytes);
 
 impl From<Vec<Record>> for Encoded {
     fn from(records: Vec<Record>) -> Self {
-        let encoded = records.iter().map(|record| {
-            let mut out = Vec::with_capacity(128);
-            encode_record(record, &mut out);
-            Bytes::from(out)
-        });
-        Self(encoded.collect())
+        Self(put_records(&records).into())
     }
 }
 
 impl Records for Encoded {
     fn finished(&self) -> Result<Option<Finished>, StoreError> {
-        match self.0.last() {
+        let mut records = Vec::new();
+        framed(&self.0, &mut records, "batch")?;
+        match records.last() {
             Some(record) => vec![decode_record(record)?].finished(),
             None => Ok(None),
         }
@@ -49,8 +45,8 @@ pub(super) struct Draft {
     rows: HashMap<RunKey, Row>,
     ids: HashMap<RunId, RunKey>,
     pub(super) mail: Mail,
-    /// Plain batches of this commit, by run, and how many of the staged ones are among them.
-    plain: HashMap<RunKey, Plain>,
+    /// The places of plain batches among the staged ones, by run, and how many were looked at.
+    plain: HashMap<RunKey, usize>,
     indexed: usize,
     /// Something failed half-way: what is here is not what is written. Nothing more is prepared with it.
     pub(super) spoiled: bool,
@@ -61,26 +57,18 @@ struct Row {
     stored: Option<Box<RunRow>>,
 }
 
-struct Plain {
-    entry: Arc<Entry>,
-    stored: Option<Box<RunRow>>,
-}
-
 impl Draft {
     /// Learns of the batches that were staged without it.
     pub(super) fn index(&mut self, staged: &[Staged]) {
-        for staged in staged.get(self.indexed..).unwrap_or_default() {
+        for (place, staged) in staged.iter().enumerate().skip(self.indexed) {
             if staged.drafted {
                 continue;
             }
-            let entry = Arc::clone(&staged.entry);
-            if let Some(new) = &entry.transition.create {
-                self.ids.insert(new.id.clone(), entry.run());
+            let transition = &staged.entry().transition;
+            if let Some(new) = &transition.create {
+                self.ids.insert(new.id.clone(), transition.run);
             }
-            let stored = staged.stored.clone();
-            self.plain
-                .entry(entry.run())
-                .or_insert(Plain { entry, stored });
+            self.plain.insert(transition.run, place);
         }
         self.indexed = staged.len();
     }
@@ -91,6 +79,7 @@ pub(super) struct Drafting<'a, 'b> {
     pub(super) draft: &'a mut Draft,
     pub(super) stored: &'a mut Stored<'b>,
     pub(super) tail: &'a Tail,
+    pub(super) staged: &'a [Staged],
     pub(super) written: Vec<Written>,
 }
 
@@ -104,14 +93,14 @@ impl Drafting<'_, '_> {
 
     /// Brings the row of a run here.
     fn fetch(&mut self, run: RunKey) -> Result<Option<Row>, Failed> {
-        let plain = self.draft.plain.get(&run);
         let here = self.tail.runs.get(&run).map(|run| &run.row);
-        if let Some(Plain { entry, stored }) = plain {
-            let base = here.or(stored.as_deref());
-            let row = match (&entry.transition.create, base) {
-                (Some(new), _) => Some(entry.transition.created(new)),
-                (None, base) => base.cloned().map(|mut row| {
-                    entry.transition.apply(&mut row);
+        let plain = self.draft.plain.get(&run);
+        if let Some(staged) = plain.and_then(|place| self.staged.get(*place)) {
+            let transition = &staged.entry().transition;
+            let row = match &transition.create {
+                Some(new) => Some(transition.created(new)),
+                None => here.or(staged.stored.as_deref()).cloned().map(|mut row| {
+                    transition.apply(&mut row);
                     row
                 }),
             };
@@ -170,10 +159,8 @@ impl View for Drafting<'_, '_> {
 
     fn write(&mut self, transition: Transition, records: Encoded) {
         let stored = self.keep_row(&transition);
-        for effect in &transition.effects {
-            self.draft.mail.apply(0, transition.run, effect);
-        }
-        let entry = Arc::new(Entry::compose(transition, &records.0));
+        self.draft.mail.apply_all(0, &transition);
+        let entry = Box::new(Entry::compose(transition, &records.0));
         self.written.push((entry, stored));
     }
 }

@@ -19,12 +19,19 @@ use crate::store::encoding::{
 use crate::store::transition::Transition;
 use crate::store::{StoreError, encoding::Peek, encoding::peek_record};
 
-/// A batch: its transition, and its records as they are written.
+/// A batch that is to be written: its transition, and itself as it is written.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) transition: Transition,
-    pub(super) records: Vec<Bytes>,
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A batch as it was written, read again.
+#[derive(Debug)]
+pub(super) struct Logged {
+    pub(super) transition: Transition,
+    /// Its records as they stand in a chunk, too: each with its length before it.
+    pub(super) records: Bytes,
 }
 
 /// Of a header of a batch that does nothing to messages: as it was before there were any.
@@ -34,86 +41,104 @@ const WITH_EFFECTS: u8 = 2;
 
 impl Entry {
     pub(super) fn new(transition: Transition, records: &[Record]) -> Self {
-        let mut header = Vec::with_capacity(96);
-        put_header(&mut Writer(&mut header), &transition);
-        seal(&mut header, 0);
-
-        let mut bytes = Vec::with_capacity(header.len() + 8 + 160 * records.len());
-        Writer(&mut bytes).bytes(&header);
-        let mut scratch = header;
-        let mut spans = Vec::with_capacity(records.len());
+        let mut bytes = Vec::with_capacity(64 + 128 * records.len());
+        put_measured(&mut bytes, |out| {
+            let start = out.len();
+            put_header(&mut Writer(out), &transition);
+            seal(out, start);
+        });
         for record in records {
-            scratch.clear();
-            encode_record(record, &mut scratch);
-            Writer(&mut bytes).bytes(&scratch);
-            spans.push(bytes.len() - scratch.len()..bytes.len());
+            put_measured(&mut bytes, |out| encode_record(record, out));
         }
-        let bytes = Bytes::from(bytes);
-        let records = spans.into_iter().map(|span| bytes.slice(span)).collect();
-        Self {
-            transition,
-            records,
-            bytes,
-        }
+        Self { transition, bytes }
     }
 
-    /// An entry of records that are written already.
-    pub(super) fn compose(transition: Transition, records: &[Bytes]) -> Self {
-        let mut header = Vec::with_capacity(256);
-        put_header(&mut Writer(&mut header), &transition);
-        seal(&mut header, 0);
-        let length: usize = records.iter().map(|record| record.len() + 4).sum();
-        let mut bytes = Vec::with_capacity(header.len() + 4 + length);
-        Writer(&mut bytes).bytes(&header);
-        let mut spans = Vec::with_capacity(records.len());
-        for record in records {
-            Writer(&mut bytes).bytes(record);
-            spans.push(bytes.len() - record.len()..bytes.len());
-        }
-        let bytes = Bytes::from(bytes);
-        Self {
-            transition,
-            records: spans.into_iter().map(|span| bytes.slice(span)).collect(),
-            bytes,
-        }
+    /// An entry of records that are written already, each with its length before it.
+    pub(super) fn compose(transition: Transition, records: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(256 + records.len());
+        put_measured(&mut bytes, |out| {
+            let start = out.len();
+            put_header(&mut Writer(out), &transition);
+            seal(out, start);
+        });
+        bytes.extend_from_slice(records);
+        Self { transition, bytes }
+    }
+
+    /// Its records as they are written.
+    pub(super) fn records(&self) -> Result<Bytes, StoreError> {
+        Ok(Logged::read(&Bytes::copy_from_slice(&self.bytes))?.records)
     }
 
     pub(super) fn run(&self) -> RunKey {
         self.transition.run
     }
+}
 
-    /// Whether there is no row before it: it creates its run, or concerns none.
-    pub(super) fn is_known(&self) -> bool {
-        self.transition.create.is_some() || self.transition.is_nobody()
+/// The batches of a journal value, as they are written.
+pub(super) fn split(value: &Bytes) -> Result<Vec<Bytes>, StoreError> {
+    let mut entries = Vec::new();
+    framed(value, &mut entries, "batch")?;
+    Ok(entries)
+}
+
+/// The run that a written batch is of.
+pub(super) fn run_of(entry: &Bytes) -> Result<RunKey, StoreError> {
+    let mut input = Reader::new(entry);
+    let mut run = || {
+        // Length and version of the header stand before it.
+        input.varint()?;
+        input.u8()?;
+        input.varint()
+    };
+    run().map(RunKey).map_err(|fault| fault.of("batch"))
+}
+
+impl Logged {
+    pub(super) fn read(entry: &Bytes) -> Result<Self, StoreError> {
+        Self::get(entry).map_err(|fault| fault.of("batch"))
     }
 
-    /// The entries of a journal value.
-    pub(super) fn read_all(value: &Bytes) -> Result<Vec<Self>, StoreError> {
-        let mut input = Reader::new(value);
-        let mut entries = Vec::new();
+    fn get(entry: &Bytes) -> Result<Self, Fault> {
+        let mut input = Reader::new(entry);
+        let mut header = input.sealed_part()?;
+        let records = entry.slice(input.at()..);
+        let mut count = 0;
         while !input.is_empty() {
-            let entry = input
-                .bytes()
-                .and_then(Self::read)
-                .map_err(|fault| fault.of("batch"))?;
-            entries.push(entry);
+            input.skip()?;
+            count += 1;
         }
-        Ok(entries)
-    }
-
-    fn read(bytes: Bytes) -> Result<Self, Fault> {
-        let mut input = Reader::new(&bytes);
-        let header = input.bytes()?;
-        let mut records = Vec::new();
-        while !input.is_empty() {
-            records.push(input.bytes()?);
-        }
-        let transition = get_header(&mut Reader::sealed(&header)?, records.len())?;
+        let transition = get_header(&mut header, count)?;
         Ok(Self {
             transition,
             records,
-            bytes,
         })
+    }
+}
+
+/// Records as they are written, each with its length before it.
+pub(super) fn put_records(records: &[Record]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128 * records.len());
+    for record in records {
+        put_measured(&mut out, |out| encode_record(record, out));
+    }
+    out
+}
+
+/// Writes something with its length before it. That is a byte for what is short, as most is.
+fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.push(0);
+    put(out);
+    let len = out.len() - start - 1;
+    if let Ok(short @ ..0x80) = u8::try_from(len)
+        && let Some(first) = out.get_mut(start)
+    {
+        *first = short;
+    } else {
+        let mut prefix = Vec::with_capacity(10);
+        Writer(&mut prefix).varint(len as u64);
+        out.splice(start..=start, prefix);
     }
 }
 
@@ -135,7 +160,7 @@ fn put_header(out: &mut Writer<'_>, transition: &Transition) {
     }
 }
 
-fn get_header(input: &mut Reader<'_>, records: usize) -> Result<Transition, Fault> {
+fn get_header(input: &mut Reader<'_>, records: u64) -> Result<Transition, Fault> {
     let version = match input.u8()? {
         version @ (VERSION | WITH_EFFECTS) => version,
         newer => return Err(Fault::Newer("version", newer)),
@@ -149,7 +174,7 @@ fn get_header(input: &mut Reader<'_>, records: usize) -> Result<Transition, Faul
         epoch,
         number,
         expected_seq,
-        last_seq: expected_seq + records as u64,
+        last_seq: expected_seq + records,
         create: input.option(get_new_run)?,
         deletes: input.list(Reader::location)?,
         patch: get_patch(input)?,
@@ -166,15 +191,15 @@ pub(super) fn put_framed(out: &mut Vec<u8>, record: &[u8]) {
     Writer(out).bytes(record);
 }
 
-/// The records that stand one after another in a chunk.
-pub(super) fn framed(chunk: &Bytes, records: &mut Vec<Bytes>) -> Result<(), StoreError> {
-    let mut input = Reader::new(chunk);
+/// What stands one after another, each with its length before it.
+pub(super) fn framed(
+    bytes: &Bytes,
+    parts: &mut Vec<Bytes>,
+    what: &'static str,
+) -> Result<(), StoreError> {
+    let mut input = Reader::new(bytes);
     while !input.is_empty() {
-        records.push(
-            input
-                .bytes()
-                .map_err(|fault| fault.of("chunk of records"))?,
-        );
+        parts.push(input.bytes().map_err(|fault| fault.of(what))?);
     }
     Ok(())
 }

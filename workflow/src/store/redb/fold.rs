@@ -7,26 +7,27 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use redb::{ReadTransaction, WriteTransaction};
 
 use super::core::Core;
-use super::entry::{Entry, framed, prune, put_framed};
+use super::entry::{Logged, framed, prune, put_framed, run_of, split};
 use super::mail::Mail;
 use super::queue::Refusal;
 use super::tables::{
     self, DUE, Failed, IDS, JOURNAL, META, RECORDS, RUNS, STATES, due_key, listed, meta,
 };
-use super::tail::Slice;
+use super::tail::Commit;
 use crate::replay::{RunKey, RunState, Timestamp};
+use crate::store::encoding::peek_record;
+use crate::store::transition::{NOBODY, Transition};
 use crate::store::{RunRow, StoreError};
 
 /// So much is folded in one transaction. The more batches of a run at once, the less each costs; the more runs, the
 /// longer commits wait.
 const SLICE: Slice = Slice {
-    entries: 32 << 10,
+    batches: 32 << 10,
     runs: 1024,
     bytes: 16 << 20,
 };
@@ -34,6 +35,12 @@ const SLICE: Slice = Slice {
 const SMALL_CHUNK: usize = 2 << 10;
 /// A chunk is not filled further than this.
 const FULL_CHUNK: usize = 64 << 10;
+
+struct Slice {
+    batches: usize,
+    runs: usize,
+    bytes: usize,
+}
 
 impl Core {
     /// Folds until the journal is empty, or was not when it was begun.
@@ -56,11 +63,11 @@ impl Core {
     /// Folds one slice; the commit up to which everything is folded then, or `None` when there was nothing to fold.
     pub(super) fn fold_slice(&self) -> Result<Option<u64>, StoreError> {
         let _one_at_a_time = self.folding();
-        let (entries, end) = self.tail().oldest(SLICE);
-        if entries.is_empty() {
+        let commits = self.tail().oldest(SLICE.batches, SLICE.bytes);
+        let Some((runs, end)) = by_run(&commits)? else {
             return Ok(None);
-        }
-        let changes = self.file.read("folding", |txn| prepare(txn, entries))?;
+        };
+        let changes = self.file.read("folding", |txn| prepare(txn, runs))?;
 
         let writer = &mut *self.writer();
         if writer.broken {
@@ -78,9 +85,10 @@ impl Core {
             writer.broken = true;
             return Err(error);
         }
+        let runs = changes.runs.iter().map(|change| change.run);
         let mut tail = self.tail();
         tail.strays = strays.unwrap_or(tail.strays);
-        tail.forget(end);
+        tail.forget(end, runs);
         Ok(Some(end))
     }
 }
@@ -100,22 +108,39 @@ struct Change {
     chunks: Vec<(u64, Vec<u8>)>,
 }
 
-fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Changes, Failed> {
-    let mut mail = Mail::default();
-    let mut runs = BTreeMap::<RunKey, Vec<Arc<Entry>>>::new();
-    for entry in entries {
-        for effect in &entry.transition.effects {
-            mail.apply(0, entry.run(), effect);
+type Runs = BTreeMap<RunKey, Vec<Bytes>>;
+
+/// The batches of the oldest commits by their runs, and the first commit that is not among them: whole commits, until a
+/// slice is full.
+fn by_run(commits: &[Commit]) -> Result<Option<(Runs, u64)>, StoreError> {
+    let mut runs = Runs::new();
+    let mut end = None;
+    for commit in commits {
+        if runs.len() >= SLICE.runs {
+            break;
         }
-        if !entry.transition.is_nobody() {
-            runs.entry(entry.run()).or_default().push(entry);
+        for entry in split(&commit.value)? {
+            runs.entry(run_of(&entry)?).or_default().push(entry);
         }
+        end = Some(commit.number + 1);
     }
+    Ok(end.map(|end| (runs, end)))
+}
+
+fn prepare(txn: &ReadTransaction, runs: Runs) -> Result<Changes, Failed> {
+    let mut mail = Mail::default();
     let table = txn.open_table(RUNS)?;
     let mut changes = Vec::with_capacity(runs.len());
     for (run, entries) in runs {
+        // What concerns no run comes first: a message is kept for one before that takes it.
+        if run == NOBODY {
+            for entry in &entries {
+                mail.apply_all(0, &Logged::read(entry)?.transition);
+            }
+            continue;
+        }
         let stored = tables::row(&table, run)?;
-        if let Some(change) = change(txn, run, stored, &entries)? {
+        if let Some(change) = change(txn, run, stored, &entries, &mut mail)? {
             changes.push(change);
         }
     }
@@ -129,49 +154,70 @@ fn change(
     txn: &ReadTransaction,
     run: RunKey,
     stored: Option<RunRow>,
-    entries: &[Arc<Entry>],
+    entries: &[Bytes],
+    mail: &mut Mail,
 ) -> Result<Option<Change>, Failed> {
     let past = stored.as_ref().map(|row| (row.state, row.wake_at));
-    let mut row = stored;
-    let mut first = None;
-    let mut records = Vec::new();
-    let mut chunks = Vec::new();
-    let mut removed = Vec::new();
-
-    if past.is_some() {
-        let prunes = entries
-            .iter()
-            .any(|entry| !entry.transition.deletes.is_empty());
-        if prunes {
-            (chunks, removed) = pruned(tables::chunks(txn, run)?, entries)?;
-        } else if let Some((at, chunk)) = last_chunk(txn, run)? {
-            framed(&chunk, &mut records)?;
-            first = Some(at);
-        }
+    let mut row = stored.clone();
+    let mut packing = Packing::default();
+    if past.is_some()
+        && let Some((at, chunk)) = last_chunk(txn, run)?
+    {
+        packing.put(at, &chunk)?;
     }
     for entry in entries {
-        let transition = &entry.transition;
-        match (&transition.create, &mut row) {
-            (Some(new), _) => row = Some(transition.created(new)),
-            (None, Some(row)) => transition.apply(row),
-            // Its creation is neither here nor there. Nothing is lost: the journal keeps it.
-            (None, None) => {
-                let detail = format!("run {} has batches, but was not created", run.0);
-                return Err(StoreError::Corrupt {
-                    what: "batch",
-                    detail,
-                }
-                .into());
-            }
+        let entry = Logged::read(entry)?;
+        if !entry.transition.deletes.is_empty() {
+            // Then records must be looked at one by one.
+            return pruning_change(txn, run, stored, entries, mail);
         }
-        prune(&mut records, transition)?;
-        if first.is_none() && !entry.records.is_empty() {
-            first = Some(transition.expected_seq + 1);
+        mail.apply_all(0, &entry.transition);
+        advance(&mut row, &entry.transition)?;
+        packing.put(entry.transition.expected_seq + 1, &entry.records)?;
+    }
+    Ok(row.map(|row| Change {
+        run,
+        past,
+        row,
+        removed: Vec::new(),
+        chunks: packing.end(),
+    }))
+}
+
+fn pruning_change(
+    txn: &ReadTransaction,
+    run: RunKey,
+    stored: Option<RunRow>,
+    entries: &[Bytes],
+    mail: &mut Mail,
+) -> Result<Option<Change>, Failed> {
+    let entries = entries.iter().map(Logged::read);
+    let entries = entries.collect::<Result<Vec<_>, _>>()?;
+    let past = stored.as_ref().map(|row| (row.state, row.wake_at));
+    let (mut chunks, removed) = match past {
+        Some(_) => pruned(tables::chunks(txn, run)?, &entries)?,
+        None => Default::default(),
+    };
+    let mut row = stored;
+    let mut records = Vec::new();
+    let mut first = None;
+    for entry in &entries {
+        // Some of it a second time, from the first on: that comes to the same.
+        mail.apply_all(0, &entry.transition);
+        advance(&mut row, &entry.transition)?;
+        prune(&mut records, &entry.transition)?;
+        if !entry.records.is_empty() {
+            first.get_or_insert(entry.transition.expected_seq + 1);
         }
-        records.extend(entry.records.iter().cloned());
+        framed(&entry.records, &mut records, "batch")?;
     }
     if let Some(first) = first {
-        pack(first, &records, &mut chunks);
+        let mut packing = Packing::default();
+        packing.start(first);
+        for record in &records {
+            packing.record(record);
+        }
+        chunks.extend(packing.end());
     }
     Ok(row.map(|row| Change {
         run,
@@ -180,6 +226,22 @@ fn change(
         removed,
         chunks,
     }))
+}
+
+/// Makes a run's row what it is after a batch.
+fn advance(row: &mut Option<RunRow>, transition: &Transition) -> Result<(), StoreError> {
+    match (&transition.create, &mut *row) {
+        (Some(new), _) => *row = Some(transition.created(new)),
+        (None, Some(row)) => transition.apply(row),
+        // Its creation is neither here nor there. Nothing is lost: the journal keeps it.
+        (None, None) => {
+            return Err(StoreError::Corrupt {
+                what: "batch",
+                detail: format!("run {} has batches, but was not created", transition.run.0),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A run's last chunk, if it is to be rewritten with what is added.
@@ -200,13 +262,13 @@ fn last_chunk(txn: &ReadTransaction, run: RunKey) -> Result<Option<(u64, Bytes)>
 )]
 fn pruned(
     stored: Vec<(u64, Bytes)>,
-    entries: &[Arc<Entry>],
+    entries: &[Logged],
 ) -> Result<(Vec<(u64, Vec<u8>)>, Vec<u64>), StoreError> {
     let mut changed = Vec::new();
     let mut removed = Vec::new();
     for (first, chunk) in stored {
         let mut records = Vec::new();
-        framed(&chunk, &mut records)?;
+        framed(&chunk, &mut records, "chunk of records")?;
         let before = records.len();
         for entry in entries {
             prune(&mut records, &entry.transition)?;
@@ -225,17 +287,55 @@ fn pruned(
 }
 
 /// Packs records into chunks. A chunk's key is at most the `seq` of its first record and more than that of any before.
-fn pack(first: u64, records: &[Bytes], chunks: &mut Vec<(u64, Vec<u8>)>) {
-    let mut key = first;
-    let mut out = Vec::new();
-    for record in records {
-        if out.len() >= FULL_CHUNK {
-            chunks.push((key, std::mem::take(&mut out)));
-            key = crate::store::encoding::peek_record(record).map_or(key + 1, |peek| peek.seq);
-        }
-        put_framed(&mut out, record);
+#[derive(Default)]
+struct Packing {
+    done: Vec<(u64, Vec<u8>)>,
+    /// The chunk that is being filled, if there is one.
+    open: Option<(u64, Vec<u8>)>,
+}
+
+impl Packing {
+    /// What follows goes into a chunk of this key, if none is open.
+    fn start(&mut self, key: u64) -> &mut Vec<u8> {
+        &mut self.open.get_or_insert_with(|| (key, Vec::new())).1
     }
-    chunks.push((key, out));
+
+    /// Adds what stands one after another; the first of it is `seq`.
+    fn put(&mut self, seq: u64, records: &Bytes) -> Result<(), StoreError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.start(seq);
+        if records.len() > FULL_CHUNK {
+            let mut parts = Vec::new();
+            framed(records, &mut parts, "batch")?;
+            for record in &parts {
+                self.record(record);
+            }
+        } else {
+            self.room(|_| seq).extend_from_slice(records);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Bytes) {
+        let seq = |before| peek_record(record).map_or(before + 1, |peek| peek.seq);
+        put_framed(self.room(seq), record);
+    }
+
+    /// The open chunk, unless it is full: then a new one, of the key that is said with the last one's.
+    fn room(&mut self, key: impl FnOnce(u64) -> u64) -> &mut Vec<u8> {
+        if let Some(full) = self.open.take_if(|(_, chunk)| chunk.len() >= FULL_CHUNK) {
+            self.open = Some((key(full.0), Vec::new()));
+            self.done.push(full);
+        }
+        self.start(0)
+    }
+
+    fn end(mut self) -> Vec<(u64, Vec<u8>)> {
+        self.done.extend(self.open);
+        self.done
+    }
 }
 
 fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> Result<(), Failed> {

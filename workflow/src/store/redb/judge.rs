@@ -1,7 +1,6 @@
 //! What becomes of what is queued: whether each change may be written, by the newest row of its run.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use redb::{Database, ReadTransaction, ReadableDatabase};
 
@@ -18,7 +17,8 @@ use crate::store::{Appended, InboxChange, RunRow, mail};
 /// A batch that may be written.
 pub(super) struct Staged {
     pub(super) request: Request,
-    pub(super) entry: Arc<Entry>,
+    /// The batch, when it is not the request's own.
+    pub(super) made: Option<Box<Entry>>,
     pub(super) stored: Option<Box<RunRow>>,
     /// What it writes to other runs.
     pub(super) more: Vec<Written>,
@@ -27,9 +27,26 @@ pub(super) struct Staged {
     pub(super) outcome: Outcome,
 }
 
+impl Staged {
+    pub(super) fn entry(&self) -> &Entry {
+        match (&self.made, &self.request.slot.change) {
+            (Some(made), _) => made,
+            (None, Change::Batch(entry, _)) => entry,
+            (None, _) => unreachable!("what is no batch was made one"),
+        }
+    }
+
+    /// What it writes to other runs.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Entry> {
+        self.more.iter().map(|(entry, _)| &**entry)
+    }
+}
+
 /// Whether a change is written.
 pub(super) enum Verdict {
-    Write(Arc<Entry>, Option<Box<RunRow>>),
+    /// It is, or this batch is for it; with the run's row from the tables, when the tail does not have it.
+    Write(Option<Box<Entry>>, Option<Box<RunRow>>),
+    /// These batches are, for it.
     WriteAll(Vec<Written>, Outcome),
     Answer(Outcome),
     /// It is judged in the next commit.
@@ -38,7 +55,7 @@ pub(super) enum Verdict {
 
 /// What a plain batch or cancellation comes to.
 enum Plain {
-    Write(Arc<Entry>, Option<Box<RunRow>>),
+    Write(Option<Box<Entry>>, Option<Box<RunRow>>),
     Answer(Appended),
     /// It concerns messages after all: the newest state says so.
     Drafts,
@@ -117,7 +134,7 @@ impl<'a> Stored<'a> {
         change: &Change,
     ) -> Result<Verdict, Failed> {
         match self.plain(tail, draft, change)? {
-            Plain::Write(entry, stored) => return Ok(Verdict::Write(entry, stored)),
+            Plain::Write(made, stored) => return Ok(Verdict::Write(made, stored)),
             Plain::Answer(answer) => return Ok(Verdict::Answer(Outcome::Appended(answer))),
             Plain::Drafts if draft.spoiled => return Ok(Verdict::Later),
             Plain::Drafts => {}
@@ -127,6 +144,7 @@ impl<'a> Stored<'a> {
             draft,
             stored: self,
             tail,
+            staged,
             written: Vec::new(),
         };
         let drafted = drafted(&mut drafting, change);
@@ -160,7 +178,7 @@ impl<'a> Stored<'a> {
             },
             None => None,
         };
-        let entry = match change {
+        let made = match change {
             Change::Batch(entry, seen) => {
                 if let Some(answer) = entry.transition.judge(row, taken)? {
                     return Ok(Plain::Answer(answer));
@@ -169,7 +187,7 @@ impl<'a> Stored<'a> {
                 if entry.transition.concerns_mail(row, *seen, strays) {
                     return Ok(Plain::Drafts);
                 }
-                Arc::clone(entry)
+                None
             }
             Change::Cancel(_, at) => {
                 let Some(row) = row.filter(|row| !row.state.is_final()) else {
@@ -179,11 +197,11 @@ impl<'a> Stored<'a> {
                 if transition.concerns_mail(Some(row), 0, false) {
                     return Ok(Plain::Drafts);
                 }
-                Arc::new(Entry::new(transition, &[record]))
+                Some(Box::new(Entry::new(transition, &[record])))
             }
             Change::Mail(_) | Change::Deliver(_) => return Ok(Plain::Drafts),
         };
-        Ok(Plain::Write(entry, stored.map(Box::new)))
+        Ok(Plain::Write(made, stored.map(Box::new)))
     }
 
     pub(super) fn row(&mut self, run: RunKey) -> Result<Option<RunRow>, Failed> {
@@ -220,7 +238,7 @@ fn drafted(view: &mut Drafting<'_, '_>, change: &Change) -> Result<Outcome, Fail
                 seen: *seen,
                 ..InboxChange::default()
             };
-            let records = Encoded(entry.records.clone());
+            let records = Encoded(entry.records()?);
             let transition = entry.transition.clone();
             Outcome::Appended(mail::append(view, transition, records, inbox, Vec::new())?)
         }

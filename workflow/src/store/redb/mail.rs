@@ -15,6 +15,7 @@ use crate::store::encoding::{
     encode_message,
 };
 use crate::store::mail::{Effect, Stray};
+use crate::store::transition::Transition;
 use crate::store::{Answer, DeadLetter};
 
 /// What some batches did to messages; `None` for what is gone.
@@ -39,7 +40,7 @@ struct Since<T> {
 const LAPSED: usize = 16;
 
 impl Mail {
-    pub(super) fn apply(&mut self, commit: u64, run: RunKey, effect: &Effect) {
+    fn apply(&mut self, commit: u64, run: RunKey, effect: &Effect) {
         match effect {
             Effect::Put(message) => {
                 if let Some(key) = &message.dedup {
@@ -79,6 +80,13 @@ impl Mail {
                 let what = answer.clone();
                 self.answers.insert(*request, Since { commit, what });
             }
+        }
+    }
+
+    /// What a batch says of messages.
+    pub(super) fn apply_all(&mut self, commit: u64, transition: &Transition) {
+        for effect in &transition.effects {
+            self.apply(commit, transition.run, effect);
         }
     }
 

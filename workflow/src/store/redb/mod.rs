@@ -149,7 +149,7 @@ fn change(parts: Parts) -> Change {
         posts,
     } = parts;
     if inbox.is_empty() && posts.is_empty() {
-        let entry = Arc::new(Entry::new(transition, &records));
+        let entry = Entry::new(transition, &records);
         return Change::Batch(entry, inbox.seen);
     }
     Change::Mail(Box::new(Mail {

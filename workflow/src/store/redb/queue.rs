@@ -48,15 +48,18 @@ pub(super) enum Refusal {
 /// One append that waits.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) change: Change,
     pub(super) slot: Arc<Slot>,
 }
 
 /// What is to be written.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are batches, and a box would cost each of them an allocation"
+)]
 pub(super) enum Change {
     /// This batch, which does nothing to messages; its writer had seen the inbox so far.
-    Batch(Arc<Entry>, u64),
+    Batch(Entry, u64),
     /// This batch, which does.
     Mail(Box<Mail>),
     /// The delivery of a message.
@@ -90,9 +93,13 @@ pub(super) enum Outcome {
     Delivered(Delivery),
 }
 
-/// Where the answer is put.
+/// What is asked, and where the answer is put. It stays with the one who waits, and so goes on the thread that it came
+/// from: memory that another thread frees is slow to get again.
 #[derive(Debug)]
-pub(super) struct Slot(Mutex<Waiter>);
+pub(super) struct Slot {
+    pub(super) change: Change,
+    waiter: Mutex<Waiter>,
+}
 
 #[derive(Debug)]
 struct Waiter {
@@ -103,29 +110,18 @@ struct Waiter {
 }
 
 impl Queue {
-    /// Queues a change. `true` when the caller has the role now.
-    pub(super) fn push(
-        &self,
-        change: Change,
-        waker: Waker,
-    ) -> Result<(Arc<Slot>, bool), StoreError> {
-        let slot = Arc::new(Slot(Mutex::new(Waiter {
-            answer: None,
-            waker,
-            answered: false,
-            gone: false,
-        })));
+    /// Queues what this slot asks. `true` when the caller has the role now.
+    pub(super) fn push(&self, slot: &Arc<Slot>) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         if let Some(refusal) = inner.refuses {
             return Err(refusal.error());
         }
         inner.waiting.push_back(Request {
-            change,
-            slot: Arc::clone(&slot),
+            slot: Arc::clone(slot),
         });
         let leads = inner.role != Role::Taken;
         inner.role = Role::Taken;
-        Ok((slot, leads))
+        Ok(leads)
     }
 
     /// Takes the role, if it is to be had and there is work.
@@ -208,6 +204,18 @@ impl Inner {
 }
 
 impl Slot {
+    pub(super) fn new(change: Change) -> Self {
+        Self {
+            change,
+            waiter: Mutex::new(Waiter {
+                answer: None,
+                waker: Waker::noop().clone(),
+                answered: false,
+                gone: false,
+            }),
+        }
+    }
+
     /// Gives the answer.
     pub(super) fn answer(&self, answer: Result<Outcome, StoreError>) {
         self.settle(answer).wake();
@@ -253,7 +261,7 @@ impl Slot {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiter> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use redb::ReadTransaction;
 
 use super::core::Core;
-use super::entry::{framed, prune};
+use super::entry::{Logged, framed, prune};
 use super::mail::Layers;
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
@@ -78,15 +78,18 @@ impl Core {
                     return Ok(None);
                 }
                 let mut records = Vec::new();
-                let begins = entries.front().filter(|(commit, _)| *commit >= folded);
-                if begins.is_none_or(|(_, entry)| entry.transition.create.is_none()) {
+                let entries = entries.iter().filter(|(commit, _)| *commit >= folded);
+                let mut entries = entries.map(|(_, entry)| Logged::read(entry)).peekable();
+                let begins = entries.peek().and_then(|entry| entry.as_ref().ok());
+                if begins.is_none_or(|entry| entry.transition.create.is_none()) {
                     for (_, chunk) in tables::chunks(txn, run)? {
-                        framed(&chunk, &mut records)?;
+                        framed(&chunk, &mut records, "chunk of records")?;
                     }
                 }
-                for (_, entry) in entries.iter().filter(|(commit, _)| *commit >= folded) {
+                for entry in entries {
+                    let entry = entry?;
                     prune(&mut records, &entry.transition)?;
-                    records.extend(entry.records.iter().cloned());
+                    framed(&entry.records, &mut records, "batch")?;
                 }
                 let history = records
                     .iter()
@@ -109,18 +112,24 @@ impl Core {
                 .map(|run| run.entries.clone())
                 .unwrap_or_default()
         };
+        let entries = entries.iter().map(|(_, entry)| Logged::read(entry));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
         let begins = entries
-            .front()
-            .filter(|(_, entry)| entry.transition.create.is_some());
+            .first()
+            .filter(|entry| entry.transition.create.is_some());
         let first = match begins {
-            Some((_, entry)) => entry.records.first().cloned(),
+            Some(entry) => {
+                let mut records = Vec::new();
+                framed(&entry.records, &mut records, "batch")?;
+                records.into_iter().next()
+            }
             None => self.read("reading a run's beginning", |txn| {
                 tables::first_record(txn, run)
             })?,
         };
         let mut kept = Vec::from_iter(first);
         let stored = !kept.is_empty();
-        for (_, entry) in &entries {
+        for entry in &entries {
             prune(&mut kept, &entry.transition)?;
         }
         match kept.first() {

@@ -4,16 +4,22 @@
 //!    newest, and what the tables say of it is past.
 //! 2. Nothing gets here before it is durable: a reader never sees what a crash may take back.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::entry::Entry;
+use bytes::Bytes;
+
 use super::mail::Mail;
 use crate::replay::{RunId, RunKey, Timestamp};
 use crate::store::RunRow;
+use crate::store::transition::Transition;
 
-/// A batch, and the number of the commit that it is in.
-pub(super) type Logged = (u64, Arc<Entry>);
+/// What was written in one commit: the journal's value, of which the batches of the runs are parts.
+#[derive(Debug, Clone)]
+pub(super) struct Commit {
+    pub(super) number: u64,
+    pub(super) value: Bytes,
+    pub(super) batches: usize,
+}
 
 /// What is not folded yet.
 #[derive(Debug, Default)]
@@ -23,7 +29,8 @@ pub(super) struct Tail {
     pub(super) ids: HashMap<RunId, RunKey>,
     pub(super) due: BTreeSet<(Timestamp, RunKey)>,
     pub(super) active: BTreeSet<RunKey>,
-    pub(super) log: VecDeque<Logged>,
+    pub(super) log: VecDeque<Commit>,
+    pub(super) batches: usize,
     pub(super) bytes: usize,
     pub(super) mail: Mail,
     /// Whether the tables keep messages for runs to come.
@@ -36,22 +43,20 @@ pub(super) struct Tail {
 #[derive(Debug)]
 pub(super) struct TailRun {
     pub(super) row: RunRow,
-    pub(super) entries: VecDeque<Logged>,
-}
-
-/// How much is folded at once.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Slice {
-    pub(super) entries: usize,
-    pub(super) runs: usize,
-    pub(super) bytes: usize,
+    /// Its batches as they are written, each with the number of its commit.
+    pub(super) entries: VecDeque<(u64, Bytes)>,
 }
 
 impl Tail {
-    /// Takes in a durable batch. `stored` is the run's row from the tables, when it is not here.
-    pub(super) fn push(&mut self, commit: u64, entry: Arc<Entry>, stored: Option<Box<RunRow>>) {
-        let run = entry.run();
-        let transition = &entry.transition;
+    /// Takes in a durable batch of the commit that [`close`](Self::close) ends. `stored` is the run's row from the tables,
+    /// when it is not here.
+    pub(super) fn push(
+        &mut self,
+        transition: &Transition,
+        entry: Bytes,
+        stored: Option<Box<RunRow>>,
+    ) {
+        let (run, commit) = (transition.run, self.next);
         if let Some(new) = &transition.create {
             let row = transition.created(new);
             self.ids.insert(new.id.clone(), run);
@@ -60,7 +65,7 @@ impl Tail {
                 run,
                 TailRun {
                     row,
-                    entries: VecDeque::from([(commit, Arc::clone(&entry))]),
+                    entries: VecDeque::from([(commit, entry)]),
                 },
             );
         } else if !transition.is_nobody() {
@@ -82,30 +87,38 @@ impl Tail {
                 return;
             };
             transition.apply(&mut tail.row);
-            tail.entries.push_back((commit, Arc::clone(&entry)));
+            tail.entries.push_back((commit, entry));
             let present = (tail.row.wake_at, tail.row.state.is_active());
             self.reindex(run, past, present);
         }
-        for effect in &entry.transition.effects {
-            self.mail.apply(commit, run, effect);
-        }
-        self.bytes += entry.bytes.len();
-        self.log.push_back((commit, entry));
-        self.next = commit + 1;
+        self.mail.apply_all(commit, transition);
     }
 
-    /// Lets go of everything before commit `folded`: it is in the tables now.
-    pub(super) fn forget(&mut self, folded: u64) {
-        while self.log.front().is_some_and(|(commit, _)| *commit < folded) {
-            let Some((_, entry)) = self.log.pop_front() else {
-                return;
-            };
-            self.bytes -= entry.bytes.len();
-            let run = entry.run();
+    /// All batches of a durable commit were taken in.
+    pub(super) fn close(&mut self, value: Bytes, batches: usize) {
+        self.batches += batches;
+        self.bytes += value.len();
+        self.log.push_back(Commit {
+            number: self.next,
+            value,
+            batches,
+        });
+        self.next += 1;
+    }
+
+    /// Lets go of everything before commit `folded`: it is in the tables now. `runs` are those that it was about.
+    pub(super) fn forget(&mut self, folded: u64, runs: impl Iterator<Item = RunKey>) {
+        while let Some(commit) = self.log.front().filter(|commit| commit.number < folded) {
+            self.batches -= commit.batches;
+            self.bytes -= commit.value.len();
+            self.log.pop_front();
+        }
+        for run in runs {
             let Some(tail) = self.runs.get_mut(&run) else {
                 continue;
             };
-            tail.entries.pop_front();
+            let past = tail.entries.partition_point(|(commit, _)| *commit < folded);
+            tail.entries.drain(..past);
             if tail.entries.is_empty()
                 && let Some(tail) = self.runs.remove(&run)
             {
@@ -127,24 +140,16 @@ impl Tail {
         }
     }
 
-    /// The first unfolded batches: whole commits, until `slice` is full.
-    pub(super) fn oldest(&self, slice: Slice) -> (Vec<Arc<Entry>>, u64) {
-        let mut taken = Vec::new();
-        let mut runs = HashSet::new();
-        let mut bytes = 0;
-        let mut last = None;
-        for (commit, entry) in &self.log {
-            let full =
-                taken.len() >= slice.entries || runs.len() >= slice.runs || bytes >= slice.bytes;
-            if full && last != Some(*commit) {
-                break;
-            }
-            last = Some(*commit);
-            bytes += entry.bytes.len();
-            runs.insert(entry.run());
-            taken.push(Arc::clone(entry));
-        }
-        (taken, last.map_or(self.next, |commit| commit + 1))
+    /// The first unfolded commits: up to so many batches and bytes, but at least one.
+    pub(super) fn oldest(&self, batches: usize, bytes: usize) -> Vec<Commit> {
+        let (mut seen, mut size) = (0, 0);
+        let fits = self.log.iter().take_while(|commit| {
+            let room = seen < batches && size < bytes;
+            seen += commit.batches;
+            size += commit.value.len();
+            room
+        });
+        fits.cloned().collect()
     }
 
     /// Whether messages are kept for runs to come.
