@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableTable, TableDefinition};
-use workflow::replay::{Body, Location, RunState, Timestamp, Waiting};
+use workflow::replay::{Body, Location, NewMessage, Payload, RunId, RunState, Timestamp, Waiting};
 use workflow::store::{Appended, RedbStore, RunFilter, Store, StoreError};
 
 mod store_disk;
@@ -253,6 +253,47 @@ mod folds {
             ),
             (0, 11)
         );
+    }
+
+    /// Messages for runs that never come do not fill the file: who sends another clears those away that lapsed.
+    #[test]
+    fn messages_that_lapsed_are_cleared_away() {
+        use redb::{ReadableDatabase, ReadableTableMetadata};
+        let disk = Disk::default();
+        let store = open(&disk).unwrap();
+        let send = |turn: i64| {
+            let message = NewMessage {
+                id: 1,
+                channel: "c".to_owned(),
+                dedup: None,
+                reply_to: None,
+                payload: Payload::json("1"),
+            };
+            let (now, until) = (
+                Timestamp::from_millis(turn * 10),
+                Timestamp::from_millis(turn * 10 + 25),
+            );
+            let to = RunId::new(format!("nobody-{turn}")).unwrap();
+            block_on(store.deliver(&to, message, now, until)).unwrap();
+        };
+        for turn in 0..60 {
+            send(turn);
+            if turn % 7 == 0 {
+                store.fold().unwrap();
+            }
+        }
+        block_on(store.close()).unwrap();
+        let database = Database::builder()
+            .create_with_backend(disk.backend())
+            .unwrap();
+        let txn = database.begin_read().unwrap();
+        let strays = TableDefinition::<(&str, u64), (i64, &[u8])>::new("workflow.strays");
+        let lapses = TableDefinition::<(i64, &str, u64), ()>::new("workflow.lapses");
+        let left = (
+            txn.open_table(strays).unwrap().len().unwrap(),
+            txn.open_table(lapses).unwrap().len().unwrap(),
+        );
+        assert_eq!(left, (3, 3), "those of the last 25 ms");
     }
 
     #[test]
