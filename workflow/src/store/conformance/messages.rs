@@ -93,12 +93,14 @@ fn taking(owner: &mut Owner, arrivals: &[u64], taken: &[Message]) -> Append {
 /// Rule 11; stamps never decrease, whatever the senders' clocks say.
 pub fn an_inbox_is_in_the_order_of_arrival<H: Harness>() {
     let (mut place, store) = H::fresh();
-    let owner = Owner::start(&store, "a");
+    let mut owner = Owner::start(&store, "a");
     for (turn, millis) in [3_000, 5_000, 4_000, 5_500].into_iter().enumerate() {
         let number = turn as u64 + 1;
         let delivered = sent_at(&store, "a", message(number.into(), "c"), millis);
         assert_eq!(delivered, queued(owner.run, number, false));
         if turn == 1 {
+            // The clock of its owner is behind.
+            owner.write(&store, vec![step("s")], RunState::Running);
             place.rest(&store);
         }
     }
@@ -263,6 +265,11 @@ pub fn a_run_that_begins_to_wait_for_what_is_there_is_due<H: Harness>() {
         append.patch.wake_at = Some(Some(at(9_000)));
         assert_eq!(done(&store, append), Appended::Applied);
         assert_eq!(super::next_due(&store).unwrap(), Some(at(1_000)));
+        let mut take = waiting(&mut owner, &["c"], 0);
+        take.inbox.takes = vec![1];
+        assert_eq!(done(&store, take), Appended::Applied);
+        let due = super::next_due(&store).unwrap();
+        assert_eq!(due, None, "what it takes it does not wait for");
     }
 }
 
@@ -495,6 +502,15 @@ pub fn a_message_that_comes_before_its_run_is_kept<H: Harness>() {
         let other = Owner::start(&store, "b");
         assert_eq!(there(&store, other.run), [(1, 4)]);
     }
+}
+
+/// The same when nothing else is sent, opened or written between.
+pub fn a_message_long_kept_is_there_when_its_run_begins<H: Harness>() {
+    let (mut place, store) = H::fresh();
+    sent(&store, "a", message(1, "c"));
+    place.rest(&store);
+    let owner = Owner::start(&store, "a");
+    assert_eq!(there(&store, owner.run), [(1, 1)]);
 }
 
 /// M12: what is kept is not kept for ever.

@@ -133,6 +133,7 @@ macro_rules! conformance {
             what_cannot_be_read_is_a_dead_letter
             a_final_run_takes_no_messages
             a_message_that_comes_before_its_run_is_kept
+            a_message_long_kept_is_there_when_its_run_begins
             a_message_for_nobody_lapses
             inboxes_are_exact_under_random_operations
             posts_are_written_with_their_batch

@@ -76,6 +76,7 @@ fn everything(store: &Arc<impl Store>, owner: &mut Owner) -> (RunKey, Append) {
         to("nobody", message(3, "c")),
         post,
         to("c", message(4, "c")),
+        to("d", message(5, "c")),
         Post::Cancel(id("d")),
         Post::Answer {
             request: 77,
@@ -87,6 +88,11 @@ fn everything(store: &Arc<impl Store>, owner: &mut Owner) -> (RunKey, Append) {
 
 /// Rule 2, for what a batch does to others: with a crash right after it, and once folded.
 pub fn posts_are_written_with_their_batch<H: Harness>() {
+    posted::<H>(false);
+    posted::<H>(true);
+}
+
+fn posted<H: Harness>(rested: bool) {
     let (mut place, store) = H::fresh();
     let mut owner = Owner::start(&store, "a");
     let mut receiver = Owner::start(&store, "b");
@@ -95,6 +101,9 @@ pub fn posts_are_written_with_their_batch<H: Harness>() {
         done(&store, waiting(&mut receiver, &["c"], 0)),
         Appended::Applied
     );
+    if rested {
+        place.rest(&store);
+    }
     let (new, append) = everything(&store, &mut owner);
     assert_eq!(done(&store, append), Appended::Applied);
     let mut store = store;
@@ -111,7 +120,9 @@ pub fn posts_are_written_with_their_batch<H: Harness>() {
         assert_eq!(there(&store, new), [(1, 4)]);
         assert_eq!(block_on(store.find(&id("c"))).unwrap(), Some(begun.row));
         assert!(block_on(store.active(None, 9)).unwrap().contains(&new));
-        assert_eq!(row(&store, cancelled.run).state, RunState::Cancelled);
+        let ended = row(&store, cancelled.run);
+        assert_eq!((ended.state, ended.inbox_seq), (RunState::Cancelled, 1));
+        assert_eq!(there(&store, cancelled.run), [(1, 5)]);
         assert_eq!(answer(&store, 77), Some(reply("yes")));
         assert_eq!(answer(&store, 78), None);
         match turn {
@@ -400,7 +411,7 @@ pub fn who_does_not_wait_for_a_child_is_not_told<H: Harness>() {
 /// Rules 1 and 7 with many senders at once: none is lost, none arrives twice, and the owner goes on between them.
 pub fn many_senders_at_once_are_all_heard<H: Harness>() {
     const SENDERS: u64 = 6;
-    const EACH: u64 = 30;
+    const EACH: u64 = 100;
     let (mut place, store) = H::fresh();
     let mut receiver = Owner::start(&store, "a");
     let threads: Vec<_> = (0..SENDERS)
@@ -429,7 +440,9 @@ pub fn many_senders_at_once_are_all_heard<H: Harness>() {
     for thread in threads {
         thread.join().unwrap();
     }
+    let before = there(&store, receiver.run);
     let store = place.crash(&store);
+    assert_eq!(there(&store, receiver.run), before);
     let (arrivals, mut numbers): (Vec<_>, Vec<_>) = there(&store, receiver.run).into_iter().unzip();
     assert!(arrivals.into_iter().eq(1..=SENDERS * EACH));
     for sender in 0..SENDERS {
