@@ -11,17 +11,27 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use workflow::RunId;
 use workflow::replay::{
-    Body, CodeId, Ended, Failure, FailureKind, Finished, Kind, Location, Opened, Payload, Record,
-    RunKey, Segment, Timestamp,
+    Body, CodeId, Ended, Failure, FailureKind, Finished, Kind, Location, Message, NewMessage,
+    Opened, Payload, Record, RunKey, RunState, Segment, Timestamp,
 };
 use workflow::store::encoding::{
-    decode_record, decode_row, encode_record, encode_row, peek_record,
+    decode_answer, decode_dead_letter, decode_finished, decode_message, decode_record, decode_row,
+    encode_answer, encode_dead_letter, encode_finished, encode_message, encode_record, encode_row,
+    peek_record,
 };
-use workflow::store::{RunRow, StoreError};
+use workflow::store::{
+    Answer, Appended, CHILD_ENDED, DeadLetter, NewRun, Post, RedbStore, RunRow, Store, StoreError,
+};
+
+mod store_disk;
+use store_disk::scene::{block_on, create, open, step};
+use store_disk::{Disk, Left};
 
 mod store_samples;
-use store_samples::{FAILURES, KINDS, bodies, ended, payload, record, rows};
+use store_samples::{FAILURES, KINDS, bodies, ended, failure, payload, record, rows, taken};
 
 fn written(record: &Record) -> Bytes {
     let mut out = Vec::new();
@@ -92,6 +102,230 @@ fn rows_are_written_and_read_as_they_always_were() {
     for (row, bytes) in rows().iter().zip(&golden) {
         assert_eq!(decode_row(row.key, bytes).unwrap(), *row);
     }
+}
+
+/// What goes between runs is written as it always was, reads as it was written, and is told from damage and news.
+fn holds<T: PartialEq + std::fmt::Debug>(
+    name: &str,
+    values: &[T],
+    encode: fn(&T, &mut Vec<u8>),
+    decode: fn(&Bytes) -> Result<T, StoreError>,
+) {
+    let written = |value| {
+        let mut out = Vec::new();
+        encode(value, &mut out);
+        Bytes::from(out)
+    };
+    let found: Vec<_> = values.iter().map(written).collect();
+    let golden = golden(name, &found);
+    assert_eq!(
+        found, golden,
+        "{name} is written in other bytes than before"
+    );
+    for (value, bytes) in values.iter().zip(&golden) {
+        assert_eq!(decode(bytes).unwrap(), *value);
+        let newer = resealed(bytes, |content| content[0] = 2);
+        assert!(
+            matches!(decode(&newer), Err(StoreError::Newer { .. })),
+            "{name}"
+        );
+        let longer = resealed(bytes, |content| content.push(0));
+        assert!(
+            matches!(decode(&longer), Err(StoreError::Corrupt { .. })),
+            "{name}"
+        );
+        for len in 0..bytes.len() {
+            let cut = decode(&bytes.slice(..len));
+            assert!(matches!(cut, Err(StoreError::Corrupt { .. })), "{name}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let flipped = decode(&flipped.into());
+            assert!(matches!(flipped, Err(StoreError::Corrupt { .. })), "{name}");
+        }
+    }
+}
+
+fn messages() -> Vec<Message> {
+    let plain = Message {
+        dedup: None,
+        reply_to: None,
+        ..taken(1)
+    };
+    vec![taken(u128::MAX), plain]
+}
+
+#[test]
+fn what_goes_between_runs_is_written_and_read_as_it_always_was() {
+    holds("message", &messages(), encode_message, decode_message);
+    let letters: Vec<_> = messages()
+        .into_iter()
+        .map(|message| DeadLetter {
+            message,
+            reason: "it is not a Payment".to_owned(),
+            at: Timestamp::from_millis(70_001),
+        })
+        .collect();
+    holds(
+        "dead_letter",
+        &letters,
+        encode_dead_letter,
+        decode_dead_letter,
+    );
+    let answers = [Answer::Reply(payload()), Answer::NoReply];
+    holds("answer", &answers, encode_answer, decode_answer);
+    let ends = [
+        Finished::Completed(payload()),
+        Finished::Failed(failure()),
+        Finished::Cancelled,
+    ];
+    holds("child_ended", &ends, encode_finished, decode_finished);
+}
+
+const JOURNAL: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("workflow.journal");
+
+fn id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+fn new_message(number: u128) -> NewMessage {
+    NewMessage {
+        id: number,
+        channel: "payment".to_owned(),
+        dedup: Some("k".to_owned()),
+        reply_to: Some(Bytes::from_static(b"node/7")),
+        payload: payload(),
+    }
+}
+
+/// Commits in which everything happens that can happen to messages.
+fn everything(store: &RedbStore) {
+    let at = Timestamp::from_millis(50);
+    let until = Timestamp::from_millis(9_000);
+    let applied = |append| assert_eq!(block_on(store.append(append)).unwrap(), Appended::Applied);
+    let (mut owner, begin) = create(store, "a");
+    applied(begin);
+    block_on(store.deliver(&id("a"), new_message(1), at, until)).unwrap();
+    block_on(store.deliver(&id("b"), new_message(2), at, until)).unwrap();
+    let first = block_on(store.inbox(owner.run, 0, 9)).unwrap();
+    let mut post = step(&mut owner, "post");
+    post.inbox.takes = vec![1];
+    let child = store.allocate();
+    let new = NewRun {
+        id: id("child"),
+        workflow: "w".to_owned(),
+        parent: Some((id("a"), Location::root().site("ship"))),
+        detached: false,
+    };
+    let message = Post::Message {
+        to: id("child"),
+        message: new_message(3),
+        keep_until: until,
+    };
+    let records = Vec::new();
+    let answered = |request, answer| Post::Answer { request, answer };
+    post.posts = vec![
+        Post::Run {
+            run: child,
+            new,
+            records,
+        },
+        message,
+        answered(1, Answer::Reply(payload())),
+        answered(u128::MAX, Answer::NoReply),
+    ];
+    applied(post);
+    let mut back = step(&mut owner, "back");
+    back.patch.waits = Some(Some(vec![CHILD_ENDED.to_owned()]));
+    back.inbox.returns = first;
+    back.inbox.dead = vec![(1, "it is not a Payment".to_owned())];
+    applied(back);
+    applied(create(store, "b").1);
+    let cancelled = block_on(store.cancel(child, Timestamp::from_millis(60)));
+    assert_eq!(cancelled.unwrap(), Appended::Applied);
+}
+
+fn check(store: &RedbStore) {
+    let row = |name: &str| block_on(store.find(&id(name))).unwrap().unwrap();
+    let inbox = |row: &RunRow| block_on(store.inbox(row.key, 0, 9)).unwrap();
+    let (a, b, child) = (row("a"), row("b"), row("child"));
+    let ended = inbox(&a);
+    assert_eq!(
+        (ended.len(), &*ended[0].channel, ended[0].arrival),
+        (1, CHILD_ENDED, 2)
+    );
+    assert_eq!(
+        decode_finished(&ended[0].payload.bytes).unwrap(),
+        Finished::Cancelled
+    );
+    assert_eq!(
+        (a.inbox_seq, a.wake_at),
+        (2, Some(Timestamp::from_millis(60)))
+    );
+    let letters = block_on(store.dead_letters(a.key, 0, 9)).unwrap();
+    assert_eq!((letters.len(), letters[0].message.id), (1, 1));
+    assert_eq!((inbox(&b)[0].id, inbox(&child)[0].id), (2, 3));
+    assert_eq!(child.state, RunState::Cancelled);
+    assert_eq!(
+        block_on(store.answer(1)).unwrap(),
+        Some(Answer::Reply(payload()))
+    );
+    assert_eq!(
+        block_on(store.answer(u128::MAX)).unwrap(),
+        Some(Answer::NoReply)
+    );
+}
+
+/// The journal of a file that was not closed.
+#[test]
+fn a_journal_with_messages_is_written_and_read_as_it_always_was() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    everything(&store);
+    check(&store);
+    let copy = disk.after_power_cut(Left::All);
+    let database = Database::builder()
+        .create_with_backend(copy.backend())
+        .unwrap();
+    let journal = database.begin_read().unwrap().open_table(JOURNAL).unwrap();
+    let found: Vec<_> = journal
+        .iter()
+        .unwrap()
+        .map(|entry| Bytes::copy_from_slice(entry.unwrap().1.value()))
+        .collect();
+    let golden = golden("journal", &found);
+    assert_eq!(found, golden);
+
+    let disk = Disk::default();
+    block_on(open(&disk).unwrap().close()).unwrap();
+    {
+        let database = Database::builder()
+            .create_with_backend(disk.backend())
+            .unwrap();
+        let txn = database.begin_write().unwrap();
+        let mut journal = txn.open_table(JOURNAL).unwrap();
+        for (commit, value) in golden.iter().enumerate() {
+            journal.insert(commit as u64, &value[..]).unwrap();
+        }
+        drop(journal);
+        // A file of a program that knew no messages has no tables for them.
+        for name in ["inbox", "dead", "answers"] {
+            let name = format!("workflow.{name}");
+            let table = txn
+                .list_tables()
+                .unwrap()
+                .find(|table| table.name() == name);
+            assert!(txn.delete_table(table.unwrap()).unwrap());
+        }
+        txn.commit().unwrap();
+    }
+    let store = open(&disk).unwrap();
+    check(&store);
+    store.fold().unwrap();
+    check(&store);
+    block_on(store.close()).unwrap();
+    check(&open(&disk).unwrap());
 }
 
 #[test]

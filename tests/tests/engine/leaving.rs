@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use workflow::replay::{RunId, RunKey, RunState, Timestamp};
+use workflow::replay::{Message, NewMessage, RunId, RunKey, RunState, Timestamp};
 use workflow::store::{
-    Append, Appended, BoxFuture, Identity, Loaded, Page, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
+    RunRow, Store, StoreError,
 };
 use workflow::{Engine, Failure, MemoryStore, Record, StartError, sleep, step, workflow};
 use workflow_tests::{Counter, Fault, FaultStore, SlowStore, World, late, pass};
@@ -172,6 +173,34 @@ impl Store for CountsLoads {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
         self.0.active(after, limit)
+    }
+    fn deliver<'a>(
+        &'a self,
+        to: &'a RunId,
+        message: NewMessage,
+        at: Timestamp,
+        keep_until: Timestamp,
+    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
+        self.0.deliver(to, message, at, keep_until)
+    }
+    fn inbox(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
+        self.0.inbox(run, after, limit)
+    }
+    fn dead_letters(
+        &self,
+        run: RunKey,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
+        self.0.dead_letters(run, after, limit)
+    }
+    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
+        self.0.answer(request)
     }
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         self.0.list(filter)
