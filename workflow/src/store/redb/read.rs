@@ -111,18 +111,24 @@ impl Core {
                 .map(|run| run.entries.clone())
                 .unwrap_or_default()
         };
+        let entries = entries.iter().map(|(_, entry)| Logged::read(entry));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
         let begins = entries
-            .front()
-            .filter(|(_, entry)| entry.transition.create.is_some());
+            .first()
+            .filter(|entry| entry.transition.create.is_some());
         let first = match begins {
-            Some((_, entry)) => entry.records.first().cloned(),
+            Some(entry) => {
+                let mut records = Vec::new();
+                framed(&entry.records, &mut records, "batch")?;
+                records.into_iter().next()
+            }
             None => self.read("reading a run's beginning", |txn| {
                 tables::first_record(txn, run)
             })?,
         };
         let mut kept = Vec::from_iter(first);
         let stored = !kept.is_empty();
-        for (_, entry) in &entries {
+        for entry in &entries {
             prune(&mut kept, &entry.transition)?;
         }
         match kept.first() {
