@@ -126,6 +126,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         &mut block,
         model::names(&function.sig),
         model.given(),
+        None,
         &krate,
         &mut errors,
     );
@@ -167,6 +168,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         &mut block,
         model::names(&function.sig),
         model::lent(&function.sig),
+        Some(messages::UNDO_IN_FRAGMENT),
         &krate,
         &mut errors,
     );

@@ -127,6 +127,14 @@ messages! {
     // ---- macros --------------------------------------------------------------------------------------------------
     MACRO_INPUT: "`{0}!` cannot read this: {1}", "write `{0}!({2})`";
     MACRO_SHAPE: "this is not an argument of `{0}!`", "write `{0}!({1})`";
+    UNDO_ON_DEFINITION: "an `undo` stands where the step is called, not where it is defined: only there the workflow knows of it",
+        "write `#[step(undo(refund))]` on the call";
+    UNDO_SHAPE: "an `undo` is the path of a function, or a closure that captures nothing",
+        "write `undo(refund)` or `undo(|hold: Hold, pay: Pay| async move { .. })`";
+    UNDO_WITHOUT_CHECKPOINT: "no checkpoint stands before this undo, so nothing would ever call it",
+        "write `checkpoint!(begun);` before it, in this block or in one around it";
+    UNDO_IN_FRAGMENT: "an undo stands in a workflow, not in a fragment: the table of undos is the workflow's",
+        "put the step into the workflow, or make the fragment a `#[workflow]` of its own";
     NO_CHANNEL: "there is no channel to receive from", "name at least one: `recv!(paid, [CASH, CARD])`";
     OK_IN_ATTEMPT: "an `attempt!` gives its block's value, and puts `Ok` around it itself", "end the block with the value alone; to fail, use `?`";
     RETURN_IN_ATTEMPT: "`return` cannot leave an `attempt!`: it is a future of its own", "end the block with a value, and return after it";

@@ -115,9 +115,9 @@ pub use context::{
 };
 #[cfg(feature = "engine")]
 pub use engine::{
-    AttachError, BuildError, CancelError, Clock, Definition, Engine, EngineBuilder, ErrorEvent,
-    ParkedRun, RequestError, Retry, RunHandle, SendError, StartError, Status, SystemClock,
-    TokioClock, Watch,
+    AttachError, BuildError, Cancel, CancelError, Clock, Definition, Engine, EngineBuilder,
+    ErrorEvent, ParkedRun, RequestError, Retry, RunHandle, SendError, SkipUndoError, StartError,
+    Status, SystemClock, TokioClock, Watch,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

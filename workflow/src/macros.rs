@@ -238,3 +238,34 @@ macro_rules! removed {
         $crate::__private::outside!("removed")
     };
 }
+
+/// Begins the region in which failing means rolling back: `checkpoint!(name);`.
+///
+/// It holds to the end of its block and in everything nested in it. A step in it may have an `undo`:
+/// `#[step(undo(refund))] charge(&order).await?`. When the workflow returns an error, what was done since is undone, newest first.
+#[macro_export]
+macro_rules! checkpoint {
+    (@site $cx:ident $site:expr;) => {
+        $crate::__private::checkpoint($cx, $site)
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("checkpoint")
+    };
+}
+
+/// Makes what was done so far final: `settle!(name);`. It is not undone any more, whatever fails later.
+#[macro_export]
+macro_rules! settle {
+    (@site $cx:ident $site:expr;) => {
+        $crate::__private::settle($cx, $site)
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("settle")
+    };
+}

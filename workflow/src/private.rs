@@ -12,7 +12,7 @@ pub use std::vec::Vec;
 pub use crate::context::sites::*;
 pub use crate::context::{
     ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Lent, Outcome,
-    Parameter, Recorded, StateType, StepOptions, Thrown, Via,
+    Parameter, Recorded, StateType, StepOptions, Thrown, Undo, UndoArgs, UndoBegun, Via,
 };
 pub use crate::replay::{Backoff, Failure, Kind};
 pub use crate::workflow_outside as outside;

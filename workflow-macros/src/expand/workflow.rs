@@ -6,7 +6,7 @@ use syn::{Attribute, Block, ReturnType, Signature};
 
 use super::{respan, site};
 use crate::diagnostics::Place;
-use crate::model::{Parameter, Walked, Workflow, returns_result};
+use crate::model::{Parameter, Undo, Walked, Workflow, returns_result};
 use crate::syntax::Function;
 
 // Input:
@@ -68,10 +68,12 @@ pub(crate) fn workflow(
         });
     let (returns, mark) = returns(sig);
     let run = run(function, model, body, walked, krate);
+    let undos = undos(walked, &private);
 
     let implements = quote! {
         const NAME: &'static str = #name;
         const SITES: &'static [#krate::Site] = &[#sites];
+        #undos
         type Mark = #private::#mark;
         type Returns = #returns;
 
@@ -105,6 +107,28 @@ pub(crate) fn workflow(
         #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
         #implements
     }
+}
+
+// Input:  #[step(undo(refund))] on a step at `settle/reserve`
+// Output: const UNDOS: &'static [Undo] = &[Undo::new("settle/reserve", { fn undo(args: UndoArgs) -> Undoing { undo(refund, args) } undo })];
+fn undos(walked: &Walked, private: &TokenStream) -> Option<TokenStream> {
+    if walked.undos.is_empty() {
+        return None;
+    }
+    let (args, shim) = (
+        Ident::new("__workflow_args", Span::mixed_site()),
+        Ident::new("__workflow_undo", Span::mixed_site()),
+    );
+    let undos = walked.undos.iter().map(|undo| {
+        let Undo { path, handler, cfg } = undo;
+        quote!(#(#cfg)* #private::Undo::new(#path, {
+            fn #shim(#args: #private::UndoArgs) -> #private::UndoBegun {
+                #private::undo(#handler, #args)
+            }
+            #shim
+        }))
+    });
+    Some(quote!(const UNDOS: &'static [#private::Undo] = &[#(#undos),*];))
 }
 
 /// `fn run`: opens the arguments, and calls the function as it was written.

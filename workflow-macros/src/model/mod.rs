@@ -25,7 +25,7 @@ pub(crate) use self::signature::{
     Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
     returns_result, workflow_name,
 };
-pub(crate) use self::walk::{Given, Walked, walk};
+pub(crate) use self::walk::{Given, Undo, Walked, walk};
 
 /// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(crate) enum Kind {
     Attempt,
     Version,
     Removed,
+    Checkpoint,
+    Settle,
 }
 
 impl Kind {

@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) retry_if: Option<ExprClosure>,
     pub(crate) blocking: bool,
     pub(crate) infallible: bool,
+    /// What takes its effect back.
+    pub(crate) undo: Option<Expr>,
     /// The crate, when it is said: `crate = wf`.
     pub(crate) krate: Option<syn::Path>,
     calls: Vec<TokenStream>,
@@ -50,13 +52,18 @@ const KNOWN: &[(&str, &str)] = &[
     ("at_most_once", "at_most_once"),
     ("blocking", "blocking"),
     ("infallible", "infallible"),
+    ("undo", "undo(refund)"),
     ("crate", "crate = my_crate::workflow"),
 ];
 
 impl Options {
     /// Whether nothing is said but a name.
     pub(crate) fn is_bare(&self) -> bool {
-        self.calls.is_empty() && self.retry_if.is_none() && !self.blocking && !self.infallible
+        self.calls.is_empty()
+            && self.retry_if.is_none()
+            && self.undo.is_none()
+            && !self.blocking
+            && !self.infallible
     }
 
     /// Checks what was written.
@@ -163,6 +170,16 @@ impl Options {
                     errors.push(setting.place(), messages::INFALLIBLE_IN_PLACE);
                 }
             }
+            "undo" if at == At::Definition => {
+                errors.push(setting.place(), messages::UNDO_ON_DEFINITION);
+            }
+            "undo" => match &setting.value {
+                Value::Parentheses(_, tokens) => match syn::parse2::<Expr>(tokens.clone()) {
+                    Ok(undo @ (Expr::Path(_) | Expr::Closure(_))) => self.undo = Some(undo),
+                    _ => errors.push(setting.value_place(), messages::UNDO_SHAPE),
+                },
+                _ => errors.push(setting.place(), messages::UNDO_SHAPE),
+            },
             "retry_if" => match &setting.value {
                 Value::Parentheses(_, tokens) => match syn::parse2::<ExprClosure>(tokens.clone()) {
                     Ok(closure)
@@ -263,11 +280,18 @@ impl Options {
 }
 
 fn contradictions(seen: &[String], settings: &Settings, errors: &mut Errors) {
-    const PAIRS: &[(&str, &str, &str)] = &[(
-        "ephemeral",
-        "at_most_once",
-        "what may run again cannot run at most once",
-    )];
+    const PAIRS: &[(&str, &str, &str)] = &[
+        (
+            "ephemeral",
+            "at_most_once",
+            "what may run again cannot run at most once",
+        ),
+        (
+            "ephemeral",
+            "undo",
+            "what is not recorded for sure cannot be undone for sure",
+        ),
+    ];
     let place = |name: &str| {
         settings
             .list

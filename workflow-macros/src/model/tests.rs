@@ -20,6 +20,7 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
         &mut block,
         super::names(&function.sig),
         model.given(),
+        None,
         &quote!(workflow),
         &mut errors,
     );

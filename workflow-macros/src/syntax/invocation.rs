@@ -53,6 +53,8 @@ durables! {
     Send { word: "send", shape: "tell, order_id, PAYMENT, value", awaited: true }
     Attempt { word: "attempt", shape: "book, { reserve(x).await? }", awaited: true }
     Version { word: "version", shape: "new_prices, 2", awaited: true }
+    Checkpoint { word: "checkpoint", shape: "begun", awaited: false }
+    Settle { word: "settle", shape: "done", awaited: false }
     Removed { word: "removed", shape: "old_step, kind = \"step\"", awaited: false }
     JoinAll { word: "join_all", shape: "ship_all, limit = 8, for item in items { ship(item).await? }", awaited: true }
 }

@@ -33,6 +33,7 @@ mod recv;
 mod run;
 mod step;
 mod thrown;
+mod undo;
 mod wait;
 mod workflow;
 
@@ -59,6 +60,9 @@ pub use step::{
     RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
+pub use undo::{
+    FirstTag, Itself, Optional, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes, Undone,
+};
 pub use wait::{Now, Sleep};
 pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
 
@@ -78,6 +82,7 @@ pub(crate) mod sites {
     pub use super::race::enter_race;
     pub use super::recv::{recv, recv_many, recv_within, send};
     pub use super::step::{blocking_step, in_place, lookup, millis, step, tag};
+    pub use super::undo::{checkpoint, first_of, settle, undo};
     pub use super::wait::{now, sleep, sleep_until};
     pub use super::workflow::call;
 }

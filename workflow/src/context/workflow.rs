@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use super::wait::Operation;
 use super::{
     ArgError, Args, Body, Cx, Durable, Input, InputError, Outcome, Recorded, StateType, StepError,
-    opaque_debug,
+    Undo, opaque_debug,
 };
 use crate::codec::{self, BoxError};
 use crate::replay::{ChildStart, Failure, FailureKind, Kind, Op, RunId, Site};
@@ -25,6 +25,8 @@ pub trait Workflow: Sized + 'static {
     const NAME: &'static str;
     /// Everything durable it does, in source order.
     const SITES: &'static [Site];
+    /// The undos of its steps, by the paths of their sites.
+    const UNDOS: &'static [Undo] = &[];
     /// Whether its return type is a `Result`.
     type Mark: 'static;
     /// Its return type.

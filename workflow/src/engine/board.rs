@@ -53,6 +53,7 @@ struct State {
     watchers: usize,
     /// How many answers to requests it was told of.
     answers: u64,
+    rolls_back: bool,
     recent: VecDeque<Arc<Record>>,
     last_seq: u64,
 }
@@ -100,6 +101,18 @@ impl Board {
             (ended || state.answers != seen).then_some(())
         })
         .await;
+    }
+
+    /// The run's code is over, and what it did is being undone.
+    pub(crate) fn roll_back(&self) {
+        self.state().rolls_back = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the run is being undone, came to its end, or cannot go on.
+    pub(crate) async fn rolled_back(&self) {
+        self.until(|state| (state.rolls_back || state.told.is_some()).then_some(()))
+            .await;
     }
 
     /// The run is driven again: what was told of its last drive no longer holds.

@@ -16,7 +16,7 @@ use super::live::{Command, Live};
 use super::mail;
 use super::{Inner, retry};
 use crate::context::{Body, Park, Run};
-use crate::replay::{Finished, Message, ParkReason, Phase, Record, RunState, Timestamp};
+use crate::replay::{Finished, Ledger, Message, ParkReason, Phase, Record, RunState, Timestamp};
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, StoreError,
 };
@@ -35,6 +35,8 @@ pub(crate) enum Exit {
     Parked(Parked),
     /// The run was cancelled, or belongs to another claim now: nothing of ours is written any more.
     Refused(Appended),
+    /// The run's code is over, durably, and its effects are to be undone.
+    Unwinding(Box<Ledger>, u64),
     /// The store keeps failing. Nothing that was acknowledged is lost; what is `unborn` was not acknowledged at all.
     Storage { error: StoreError, unborn: bool },
 }
@@ -65,6 +67,8 @@ pub(crate) struct Driver {
     /// How long a run that waits for others stays in memory.
     lingering: Option<Pin<Box<Sleep>>>,
     eviction: Eviction,
+    /// The run was cancelled and is to be undone, once no body runs any more.
+    unwinding: bool,
     /// The run's row says that it is parked.
     was_parked: bool,
     span: tracing::Span,
@@ -141,6 +145,7 @@ impl Driver {
             timer: None,
             lingering: None,
             eviction: Eviction::None,
+            unwinding: false,
             was_parked,
             span,
         }
@@ -233,6 +238,11 @@ impl Driver {
             }
             if self.parking.is_none() && self.cannot_go_on().is_some() {
                 continue;
+            }
+            if self.unwinding && self.parking.is_none() && self.run.replay().alive() == 0 {
+                self.unwinding = false;
+                self.drop_body();
+                self.run.replay().unwind();
             }
             if self.parking.is_none() && self.poll_inbox(cx) {
                 continue;
@@ -478,17 +488,27 @@ impl Driver {
         if let Some(parked) = append.patch.parked.flatten() {
             return Some(Exit::Parked(parked));
         }
-        let done = {
+        let (done, unwinding) = {
             let mut replay = self.run.replay();
             replay.handle_appended();
             if append.create.is_some() {
                 // Messages may have been kept for it, and are in its inbox only now.
                 replay.handle_news();
             }
-            replay.phase() == Phase::Done
+            let done = replay.phase() == Phase::Done;
+            let ledger = replay.ledger();
+            let unwinding = (done && ledger.unwinds().is_some())
+                .then(|| (Box::new(ledger.clone()), replay.last_seq()));
+            (done, unwinding)
         };
         self.tell(&append.records);
         self.inner.posted(self.live.run, &append.posts);
+        if let Some((ledger, last_seq)) = unwinding {
+            if let Some(board) = self.inner.boards.find(self.live.run) {
+                board.roll_back();
+            }
+            return Some(Exit::Unwinding(ledger, last_seq));
+        }
         if done {
             self.finished.take().map(Exit::Finished)
         } else {
@@ -617,6 +637,12 @@ impl Driver {
                 self.drop_body();
                 Some(Exit::Refused(Appended::Final))
             }
+            Command::CancelAndUndo { by } => {
+                self.run.replay().handle_drain();
+                self.eviction = Eviction::Grace(Box::pin(tokio::time::sleep_until(by)));
+                self.unwinding = true;
+                None
+            }
             Command::Evict { by } => {
                 self.run.replay().handle_drain();
                 self.eviction = Eviction::Grace(Box::pin(tokio::time::sleep_until(by)));
@@ -643,7 +669,7 @@ enum Rest {
     Wait,
 }
 
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(super) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     if let Some(message) = panic.downcast_ref::<&str>() {
         message
     } else if let Some(message) = panic.downcast_ref::<String>() {

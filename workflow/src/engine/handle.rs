@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::board::{Board, Told};
-use super::{CancelError, Engine, ParkedRun};
+use super::{Cancel, Engine, ParkedRun};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
@@ -156,12 +156,13 @@ impl<W: Workflow> RunHandle<W> {
         self.engine.inner.evict(self.run, grace)
     }
 
-    /// Cancels the run. It is durable when this returns, and nothing of the run is written any more.
+    /// Cancels the run. When it was awaited it is durable, and nothing of the run is written any more. [`Cancel::and_undo`]
+    /// undoes first what was done.
     ///
     /// # Errors
-    /// [`CancelError::Ended`] when it had ended before, or the store failed.
-    pub async fn cancel(&self) -> Result<(), CancelError> {
-        self.engine.inner.cancel(&self.id, self.run).await
+    /// [`CancelError::Ended`](super::CancelError::Ended) when it had ended before, or the store failed.
+    pub fn cancel(&self) -> Cancel {
+        self.engine.cancel(self.id.as_str())
     }
 
     async fn told_by_store(&self) -> Result<Option<Told>, StoreError> {

@@ -29,6 +29,17 @@ pub enum ErrorEvent {
         /// The next attempt, if there is one.
         retry: Option<Retry>,
     },
+    /// An attempt to undo a step failed.
+    Undo {
+        /// The run.
+        run: RunId,
+        /// The step.
+        location: Location,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// How it failed.
+        failure: Failure,
+    },
     /// The workflow returned an error that no step event told of before.
     Workflow {
         /// The run.

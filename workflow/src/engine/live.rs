@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Cancelled,
     /// Leave memory; bodies may end until then.
     Evict { by: Instant },
+    /// Stop here and undo what was done; bodies may end until then.
+    CancelAndUndo { by: Instant },
 }
 
 impl Live {

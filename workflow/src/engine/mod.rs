@@ -5,6 +5,7 @@
 
 mod board;
 mod builder;
+mod cancel;
 mod clock;
 mod driver;
 mod error;
@@ -15,6 +16,7 @@ mod live;
 mod mail;
 mod registry;
 mod retry;
+mod rollback;
 mod scheduler;
 mod start;
 
@@ -28,12 +30,14 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 pub use builder::EngineBuilder;
+pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
 pub use registry::Definition;
+pub use rollback::SkipUndoError;
 
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
@@ -208,22 +212,17 @@ impl Engine {
         self.row_of(id.as_ref()).await.map(Status::of)
     }
 
-    /// Cancels a run, whatever its workflow. It is durable when this returns; the futures of the run are dropped. A
-    /// body that runs on another thread may still be ending.
+    /// Cancels a run, whatever its workflow. When it was awaited it is durable; the futures of the run are dropped. A body that
+    /// runs on another thread may still be ending. [`Cancel::and_undo`] undoes first what was done.
     ///
     /// # Errors
     /// [`CancelError`]: there is none, it has ended, or the store failed.
-    pub async fn cancel(&self, id: impl AsRef<str>) -> Result<(), CancelError> {
-        let row = match self.row_of(id.as_ref()).await {
-            Ok(row) => row,
-            Err(AttachError::Store(error)) => return Err(error.into()),
-            Err(_) => {
-                return Err(CancelError::NotFound {
-                    id: id.as_ref().to_owned(),
-                });
-            }
-        };
-        self.inner.cancel(&row.id, row.key).await
+    pub fn cancel(&self, id: impl AsRef<str>) -> Cancel {
+        Cancel {
+            inner: Arc::clone(&self.inner),
+            id: RunId::from_stored(id.as_ref()),
+            undo: false,
+        }
     }
 
     /// Drives a run that is not in memory though it could go on: one that was evicted, or parked and may be tried again

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::context::{ArgError, Args, Body, Call, StateType, States, Workflow};
+use crate::context::{ArgError, Args, Body, Call, StateType, States, Undo, Workflow};
 use crate::replay::{CodeId, Site};
 
 /// A workflow as the registry keeps it: its type is erased, its functions stay.
@@ -14,6 +14,7 @@ pub(crate) struct Entry {
     pub(crate) path: &'static str,
     pub(crate) states: fn() -> Vec<StateType>,
     pub(crate) run: fn(Args) -> Result<Body, ArgError>,
+    pub(crate) undos: &'static [Undo],
 }
 
 impl Entry {
@@ -24,6 +25,7 @@ impl Entry {
             path: std::any::type_name::<W>(),
             states: W::states,
             run: W::run,
+            undos: W::UNDOS,
         }
     }
 }

@@ -13,10 +13,13 @@ use super::hooks::ErrorEvent;
 use super::host::RunHost;
 use super::live::{Command, Live};
 use super::registry::Entry;
+use super::rollback::Rollback;
 use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{Args, Call, Park, Run, Workflow};
-use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
+use crate::replay::{
+    Begun, Body, Finished, Ledger, ParkReason, Payload, Replay, RunId, RunKey, RunState,
+};
 use crate::store::{
     Append, Appended, InboxChange, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError,
 };
@@ -290,14 +293,14 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 /// A run on its way into memory. Nobody else brings it there.
-struct Coming {
+pub(super) struct Coming {
     inner: Arc<Inner>,
     run: RunKey,
 }
 
 impl Coming {
     /// Nothing when it is there, or on its way, or the engine is closing.
-    fn of(inner: &Arc<Inner>, run: RunKey) -> Option<Self> {
+    pub(super) fn of(inner: &Arc<Inner>, run: RunKey) -> Option<Self> {
         let mut runs = inner.runs();
         let free = !inner.is_closing()
             && !runs.by_key.contains_key(&run)
@@ -450,7 +453,7 @@ impl Inner {
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
         let task = tokio::spawn(async move {
-            let exit = match body {
+            let mut exit = match body {
                 Ok(body) => {
                     Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin)
                         .drive()
@@ -461,10 +464,37 @@ impl Inner {
                     inner.park(&live, (reason, detail)).await
                 }
             };
+            if let Exit::Unwinding(ledger, last_seq) = exit {
+                let rollback = Rollback {
+                    inner: Arc::clone(&inner),
+                    live: Arc::clone(&live),
+                    entry,
+                    ledger: *ledger,
+                    last_seq,
+                    was_parked: false,
+                };
+                exit = rollback.run().await;
+            }
             inner.left_memory(&live, exit);
             drop(permit);
         });
         driven.driven_by(task.abort_handle());
+    }
+
+    /// Goes on undoing a run, in a task of its own.
+    fn launch_rollback(
+        self: &Arc<Self>,
+        live: &Arc<Live>,
+        rollback: Rollback,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let (inner, driven) = (Arc::clone(self), Arc::clone(live));
+        let task = tokio::spawn(async move {
+            let exit = rollback.run().await;
+            inner.left_memory(&driven, exit);
+            drop(permit);
+        });
+        live.driven_by(task.abort_handle());
     }
 
     /// Brings a run back into memory, when there is room, if it is not there.
@@ -547,6 +577,18 @@ impl Inner {
             let exit = self.park(&live, (ParkReason::Unregistered, detail)).await;
             return self.left_memory(&live, exit);
         };
+        let ledger = Ledger::of(&history);
+        if ledger.unwinds().is_some() {
+            let rollback = Rollback {
+                inner: Arc::clone(&self),
+                live: Arc::clone(&live),
+                entry,
+                ledger,
+                last_seq: row.last_seq,
+                was_parked: row.parked.is_some(),
+            };
+            return self.launch_rollback(&live, rollback, permit);
+        }
         let replay = Replay::load(history, self.code, row.standing());
         match (replay, input) {
             (Ok(replay), Some((input, _))) => {
@@ -597,7 +639,7 @@ impl Inner {
     }
 
     /// The number of the last append that this opening of the store made to a run.
-    fn last_number(&self, row: &RunRow) -> u64 {
+    pub(super) fn last_number(&self, row: &RunRow) -> u64 {
         if row.last_append.0 == self.identity.boot {
             row.last_append.1
         } else {
@@ -666,7 +708,7 @@ impl Inner {
             && match &exit {
                 Exit::Suspended(_) | Exit::Parked(_) => !cancelled,
                 Exit::Storage { unborn, .. } => !cancelled && !unborn,
-                Exit::Finished(_) | Exit::Refused(_) => false,
+                Exit::Finished(_) | Exit::Refused(_) | Exit::Unwinding(..) => false,
             };
         let told = match exit {
             Exit::Suspended(_) | Exit::Parked(_) | Exit::Storage { .. } if cancelled => {
@@ -686,6 +728,8 @@ impl Inner {
                 reason,
                 detail,
             })),
+            // Rolled back before it comes here.
+            Exit::Unwinding(..) => None,
             Exit::Suspended(wake_at) => {
                 if let Some(at) = wake_at {
                     self.scheduler.suspended(at, live.run);

@@ -20,8 +20,8 @@ pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
     Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, HistoryError, Incoming,
-    Issue, Keeping, Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent, Standing, Suspend,
-    Ticket, Wanted,
+    Issue, Keeping, Ledger, LedgerEntry, Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent,
+    Standing, Suspend, Ticket, Undoing, Wanted, ledger_location,
 };
 pub use payload::Payload;
 pub use record::{

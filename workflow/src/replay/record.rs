@@ -71,6 +71,22 @@ pub enum Body {
     },
     /// A region in which failing rolls back begins.
     Checkpoint,
+    /// An effect that is to be undone if the run fails: an entry of its ledger.
+    Armed {
+        /// The entry's number, from 1.
+        number: u64,
+        /// Where the effect is had.
+        location: Location,
+        /// The path of the site whose undo it is.
+        undo: String,
+        /// What the step gave; absent while that is unknown.
+        output: Option<Payload>,
+    },
+    /// The run's code is over; its ledger is undone.
+    Unwinding {
+        /// How it failed; absent when it was cancelled.
+        cause: Option<Failure>,
+    },
     /// The undo entries so far are final.
     Settled {
         /// The last of them.
@@ -87,7 +103,7 @@ pub enum Body {
     },
     /// An undo was attempted.
     Undone {
-        /// The record whose effect it undoes.
+        /// The number of the ledger's entry that it undoes.
         undoes: u64,
         /// Which attempt, from 1.
         attempt: u32,
@@ -116,6 +132,8 @@ impl Body {
                 | Self::Pin { .. }
                 | Self::Removed { .. }
                 | Self::Checkpoint
+                | Self::Armed { .. }
+                | Self::Unwinding { .. }
                 | Self::Settled { .. }
                 | Self::State { .. }
                 | Self::Undone { .. }

@@ -26,7 +26,25 @@ pub(crate) fn in_place(
 ) {
     let private = quote!(#krate::__private);
     let settings = options.tokens(krate);
-    let [body, step, via, retry] = ["body", "step", "via", "retry"].map(local);
+    let [body, step, via, retry, undo, said] =
+        ["body", "step", "via", "retry", "undo", "options"].map(local);
+    // With an undo: let undo = refund; let options = OPTIONS.undone_by(SITE, first_of(&undo).unknown());
+    let (undone, settings, checked) = match &options.undo {
+        None => (None, settings, None),
+        Some(handler) => {
+            let at = Place::of(handler).first.resolved_at(Span::mixed_site());
+            let library = respan(private.clone(), at);
+            let check = quote_spanned!(at=> #step.undoes(&#undo););
+            (
+                Some(quote_spanned! {at=>
+                    let #undo = #handler;
+                    let #said = #settings.undone_by(#site, #library::first_of(&#undo).unknown());
+                }),
+                quote!(#said),
+                Some(check),
+            )
+        }
+    };
     let (define, apply) = match &options.retry_if {
         None => (None, None),
         Some(closure) => (
@@ -66,8 +84,10 @@ pub(crate) fn in_place(
         #[allow(unused_imports)]
         use #private::lookup::*;
         #define
+        #undone
         let #body = #closure;
         let #step = #private::in_place(#cx, #site, #settings, &#body) #apply;
+        #checked
         let #via = (&&&&&#step.tag()).via();
         #run.await
     }});

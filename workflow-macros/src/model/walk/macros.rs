@@ -69,6 +69,11 @@ impl Walk<'_> {
             Durable::Send => self.send(mac, named, list),
             Durable::Attempt => self.attempt(mac, named, list),
             Durable::Version => self.version(mac, named, list),
+            Durable::Checkpoint => {
+                self.bare(mac, durable, Kind::Checkpoint, named, &list);
+                self.checkpoint = true;
+            }
+            Durable::Settle => self.bare(mac, durable, Kind::Settle, named, &list),
             Durable::Removed => self.removed(mac, named, list),
         }
     }

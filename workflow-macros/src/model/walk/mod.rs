@@ -33,10 +33,19 @@ use crate::syntax::{Durable, Mark, attributes, strip, ungroup};
 /// What came of a walk, beside the body that was rewritten in place.
 pub(crate) struct Walked {
     pub(crate) sites: Vec<Site>,
+    pub(crate) undos: Vec<Undo>,
     /// Where two of them share a path under different conditions.
     pub(crate) shared_name: Option<Place>,
     /// Something was reported, so what the compiler finds unused may be so because of that.
     pub(crate) is_faulty: bool,
+}
+
+/// The undo of a step.
+pub(crate) struct Undo {
+    /// The path of its site.
+    pub(crate) path: String,
+    pub(crate) handler: Expr,
+    pub(crate) cfg: Vec<Attribute>,
 }
 
 /// What is particular about a parameter.
@@ -53,6 +62,7 @@ pub(crate) fn walk(
     body: &mut Block,
     parameters: Vec<Ident>,
     given: Vec<(Ident, Given)>,
+    no_undo: Option<messages::Message>,
     krate: &TokenStream,
     errors: &mut Errors,
 ) -> Walked {
@@ -72,6 +82,9 @@ pub(crate) fn walk(
         lifted: 0,
         hash_told: false,
         cfg: Vec::new(),
+        checkpoint: false,
+        no_undo,
+        undos: Vec::new(),
         bound: parameters,
         step_path: None,
     };
@@ -90,6 +103,7 @@ pub(crate) fn walk(
         shared_name: walk.scopes.unsettled(),
         is_faulty: walk.errors.count() > 0,
         sites: walk.scopes.sites,
+        undos: walk.undos,
     }
 }
 
@@ -134,6 +148,11 @@ struct Walk<'a> {
     /// This statement's `HashMap` was reported: once is enough for its type and its constructor.
     hash_told: bool,
     cfg: Vec<Attribute>,
+    /// A checkpoint stands before this place, in a block around it.
+    checkpoint: bool,
+    /// Undos may stand here; if not, why not.
+    no_undo: Option<messages::Message>,
+    undos: Vec<Undo>,
     /// The locals and parameters that are bound here, and have a value.
     bound: Vec<Ident>,
     /// How `#[step]` was written on something in this body.
@@ -197,7 +216,10 @@ impl VisitMut for Walk<'_> {
 
     fn visit_block_mut(&mut self, block: &mut Block) {
         let (given, bound) = (self.given.clone(), self.bound.len());
+        // It holds to the end of its block.
+        let checkpoint = self.checkpoint;
         visit_mut::visit_block_mut(self, block);
+        self.checkpoint = checkpoint;
         self.given = given;
         self.bound.truncate(bound);
     }
@@ -206,7 +228,9 @@ impl VisitMut for Walk<'_> {
         let attrs = arm.attrs.clone();
         let (given, bound) = (self.given.clone(), self.bound.len());
         self.shadow(&arm.pat);
+        let checkpoint = self.checkpoint;
         self.under(&attrs, |walk| visit_mut::visit_arm_mut(walk, arm));
+        self.checkpoint = checkpoint;
         self.given = given;
         self.bound.truncate(bound);
     }

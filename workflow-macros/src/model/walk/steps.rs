@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Block, Expr, ExprAwait, Pat, Stmt};
 
-use super::{Apart, Frame, Given, Kind, Own, Walk, name, print};
+use super::{Apart, Frame, Given, Kind, Own, Undo, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::model::options::{At, Options};
@@ -78,9 +78,27 @@ impl Walk<'_> {
         }
         self.frames.0.pop();
         self.apart.pop();
+        if let Some(undo) = &options.undo {
+            self.undo(&name, undo);
+        }
         let site = self.site(name, Kind::Step, at);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
+    }
+
+    /// The undo of a step of that name.
+    fn undo(&mut self, name: &str, handler: &Expr) {
+        if let Some(refused) = self.no_undo {
+            self.errors.push(Place::of(handler), refused);
+        } else if !self.checkpoint {
+            self.errors
+                .push(Place::of(handler), messages::UNDO_WITHOUT_CHECKPOINT);
+        }
+        self.undos.push(Undo {
+            path: self.scopes.path(name),
+            handler: handler.clone(),
+            cfg: self.cfg.clone(),
+        });
     }
 
     /// Whether a call is given a `&mut`, as far as can be seen.

@@ -29,6 +29,7 @@ use source::Source;
 
 /// Traits whose methods the expansions look up: imported as a whole, without names.
 pub mod lookup {
+    pub use super::super::undo::{KnownOnly as _, PlainUndoes as _};
     pub use super::in_place::{Foreign as _, Plain as _};
     pub use super::via::{Borrowed as _, PlainTag as _, Typed as _, Untyped as _, Viewed as _};
 }

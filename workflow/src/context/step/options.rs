@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::replay::{Backoff, Op};
+use crate::replay::{Backoff, Op, Site, Undoing};
 
 /// How a step is tried, as far as it is said. What a site says goes before what the step's definition says.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -13,6 +13,7 @@ pub struct StepOptions {
     retry_on_timeout: Option<bool>,
     ephemeral: Option<bool>,
     at_most_once: Option<bool>,
+    undoing: Option<Undoing>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +40,18 @@ impl StepOptions {
             retry_on_timeout: None,
             ephemeral: None,
             at_most_once: None,
+            undoing: None,
         }
+    }
+
+    /// The effect is undone by the undo of that site, also when it is `unknown` whether it was had.
+    #[must_use]
+    pub const fn undone_by(mut self, site: &'static Site, unknown: bool) -> Self {
+        self.undoing = Some(Undoing {
+            path: site.path,
+            unknown,
+        });
+        self
     }
 
     /// How many attempts may follow the first. 3 when not said, 0 for `at_most_once`.
@@ -100,6 +112,7 @@ impl StepOptions {
             retry_on_timeout: self.retry_on_timeout.or(definition.retry_on_timeout),
             ephemeral: self.ephemeral.or(definition.ephemeral),
             at_most_once: self.at_most_once.or(definition.at_most_once),
+            undoing: self.undoing.or(definition.undoing),
         }
     }
 
@@ -108,6 +121,7 @@ impl StepOptions {
         Op::Step {
             ephemeral: self.ephemeral.unwrap_or(false),
             announced,
+            undoing: self.undoing,
         }
     }
 

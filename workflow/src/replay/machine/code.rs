@@ -3,6 +3,7 @@
 use std::task::{Poll, Waker};
 
 use super::inbox::{Dropped, Receiving, Sent};
+use super::ledger::Undoing;
 use super::tree::{Doing, Name, Pending, Stepping, Text};
 use super::{
     Attempt, Class, Container, Ending, Entered, Issue, Member, Op, Outcome, Phase, Queued, Replay,
@@ -104,11 +105,19 @@ impl Replay {
             return Poll::Pending;
         }
         let number = step.failed + 1;
+        if let Some(undoing) = step.undoing.filter(|undoing| undoing.unknown) {
+            let location = self.tree.location(ticket.node);
+            if !self.is_armed(&location) {
+                return self.arm_before(ticket, location, undoing);
+            }
+        }
+        let Some(step) = self.tree.get_mut(ticket.node).stepping() else {
+            return Poll::Pending;
+        };
         if step.announced && !step.started {
             step.unsaved = true;
-            step.announcing = true;
             step.alive = true;
-            self.alive += 1;
+            self.alive += usize::from(!std::mem::replace(&mut step.announcing, true));
             self.announce(ticket.node, number);
             return Poll::Pending;
         }
@@ -134,6 +143,10 @@ impl Replay {
         } else {
             Class::Durable
         };
+        let undone = match (step.undoing, &ending.result) {
+            (Some(undoing), Ok(output)) => Some((undoing, output.clone())),
+            _ => None,
+        };
         let ended = Ended {
             kind: Kind::Step,
             outcome: ending.result,
@@ -142,6 +155,27 @@ impl Replay {
             input_hash: None,
         };
         self.push_ended(ticket.node, ended, class);
+        if let Some((undoing, output)) = undone {
+            let location = self.tree.location(ticket.node);
+            self.arm(location, undoing, Some(output));
+        }
+    }
+
+    /// The ledger has the effect before the body begins: from then on it may be there.
+    fn arm_before(
+        &mut self,
+        ticket: &Ticket,
+        location: Location,
+        undoing: Undoing,
+    ) -> Poll<Attempt> {
+        if let Some(step) = self.tree.get_mut(ticket.node).stepping() {
+            step.unsaved = true;
+            step.announcing = true;
+            step.alive = true;
+            self.alive += 1;
+        }
+        self.arm(location, undoing, None).notify = Some((ticket.node, ticket.stamp));
+        Poll::Pending
     }
 
     /// The attempt failed, and another one follows, not before `wake_at`.
@@ -434,10 +468,12 @@ impl Replay {
             Op::Step {
                 ephemeral,
                 announced,
+                undoing,
             } => {
                 let mut step = Stepping {
                     ephemeral,
                     announced,
+                    undoing,
                     ..Stepping::default()
                 };
                 if let Some((number, failure, wake_at)) = rare.and_then(|rare| rare.failed.take()) {

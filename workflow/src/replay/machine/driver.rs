@@ -1,5 +1,6 @@
 //! What the driver says and asks.
 
+use super::ledger;
 use super::tree::Doing;
 use super::{Class, InFlight, Queued, Ready, Replay, Sent};
 use crate::replay::{
@@ -131,17 +132,8 @@ impl Replay {
         if !self.wants_append() {
             return None;
         }
-        let finished = match self.queue.back() {
-            Some(Queued {
-                body: Body::Finished(finished),
-                ..
-            }) => Some(match finished {
-                Finished::Completed(_) => RunState::Completed,
-                Finished::Failed(_) => RunState::Failed,
-                Finished::Cancelled => RunState::Cancelled,
-            }),
-            _ => None,
-        };
+        let last = self.queue.back();
+        let finished = last.and_then(|queued| ledger::state_after(&queued.body));
         let row = match finished {
             Some(state) => Standing::of(state),
             None => self.standing(),
@@ -347,7 +339,8 @@ impl Replay {
         self.alive = 0;
     }
 
-    /// The code came to its end. False when records are left over: the run diverged.
+    /// The code came to its end: the run has ended, or, when it failed and its ledger has entries, its effects are undone
+    /// first. False when records are left over: the run diverged.
     pub fn finish(&mut self, finished: Finished) -> bool {
         if self.phase == Phase::Replaying {
             if self.unconsumed > 0 {
@@ -362,11 +355,16 @@ impl Replay {
         if self.phase != Phase::Live {
             return false;
         }
-        self.push(Queued::new(
-            Location::root(),
-            Body::Finished(finished),
-            Class::Durable,
-        ));
+        match finished {
+            Finished::Failed(cause) if self.ledger.newest().is_some() => {
+                self.push_unwinding(Some(cause));
+            }
+            finished => self.push(Queued::new(
+                Location::root(),
+                Body::Finished(finished),
+                Class::Durable,
+            )),
+        }
         true
     }
 

@@ -7,8 +7,14 @@ use crate::replay::{Body, Issued, Kind, Location, Recorded, Segment, Site};
 /// What the history says at a name, beside what the code reaches there.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fact {
-    Pin { value: u32, latest: u32, read: bool },
+    Pin {
+        value: u32,
+        latest: u32,
+        read: bool,
+    },
     Removed(Kind),
+    /// A checkpoint, or that the ledger was settled.
+    Said,
 }
 
 /// What a version gate gives.
@@ -40,6 +46,11 @@ impl Replay {
                 } else {
                     Pinned::Unsupported(*value)
                 };
+            }
+            Some(Fact::Said) => {
+                let recorded = Recorded::Nothing;
+                self.diverge(location, recorded, Issued::Site(*site));
+                return Pinned::Never;
             }
             Some(&mut Fact::Removed(kind)) => {
                 self.diverge(location, Recorded::Removed(kind), Issued::Site(*site));
@@ -115,6 +126,7 @@ impl Replay {
                 read: false,
             },
             Body::Removed { kind } => Fact::Removed(kind),
+            Body::Checkpoint | Body::Settled { .. } => Fact::Said,
             _ => return,
         };
         self.facts.insert(location, fact);

@@ -52,6 +52,7 @@ mod code;
 mod driver;
 mod facts;
 mod inbox;
+mod ledger;
 mod load;
 mod tree;
 
@@ -72,6 +73,7 @@ use super::{
 };
 use facts::Fact;
 use inbox::Inbox;
+pub use ledger::{Ledger, LedgerEntry, Undoing, ledger_location};
 use tree::{Pending, Tree};
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
@@ -102,6 +104,8 @@ pub enum Op {
         ephemeral: bool,
         /// `Started` is durable before the body begins (`at_most_once`).
         announced: bool,
+        /// How its effect is undone, if it can be.
+        undoing: Option<Undoing>,
     },
     /// The instant of arrival, handed out as a JSON number of milliseconds.
     Now {
@@ -323,6 +327,7 @@ pub struct Replay {
     deletes: Vec<Location>,
     facts: BTreeMap<Location, Fact>,
     inbox: Inbox,
+    ledger: Ledger,
     in_flight: Option<InFlight>,
     /// How many of the queued records must be durable soon.
     durables: usize,
@@ -377,6 +382,7 @@ impl Replay {
             deletes: Vec::new(),
             facts: BTreeMap::new(),
             inbox: Inbox::default(),
+            ledger: Ledger::default(),
             in_flight: None,
             durables: 0,
             forced: false,

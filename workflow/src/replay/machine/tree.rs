@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::carry::{Boundary, Carrying};
 use super::inbox::{ChildStart, Receiving, Sent};
+use super::ledger::Undoing;
 use super::{Outcome, Scope, Ticket};
 use crate::replay::{Failure, Kind, Location, Message, Opened, RunId, Segment, Site, Timestamp};
 
@@ -205,6 +206,7 @@ pub(super) enum Doing {
 pub(super) struct Stepping {
     pub(super) ephemeral: bool,
     pub(super) announced: bool,
+    pub(super) undoing: Option<Undoing>,
     /// Its body is running, or is announced.
     pub(super) alive: bool,
     /// Its body is announced, and has not begun.

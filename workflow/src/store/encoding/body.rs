@@ -22,6 +22,8 @@ const STATE: u8 = 14;
 const UNDONE: u8 = 15;
 const CONTROL: u8 = 16;
 const FINISHED: u8 = 17;
+const ARMED: u8 = 18;
+const UNWINDING: u8 = 19;
 
 /// The number of a body's kind, as it stands in the envelope.
 pub(super) fn kind(body: &Body) -> u8 {
@@ -43,6 +45,8 @@ pub(super) fn kind(body: &Body) -> u8 {
         Body::Undone { .. } => UNDONE,
         Body::Control(_) => CONTROL,
         Body::Finished(_) => FINISHED,
+        Body::Armed { .. } => ARMED,
+        Body::Unwinding { .. } => UNWINDING,
     }
 }
 
@@ -99,6 +103,18 @@ pub(super) fn put(out: &mut Writer<'_>, body: &Body) {
         }
         Body::Control(control) => put_control(out, control),
         Body::Finished(finished) => put_finished(out, finished),
+        Body::Armed {
+            number,
+            location,
+            undo,
+            output,
+        } => {
+            out.varint(*number);
+            out.location(location);
+            out.text(undo);
+            out.option(output.as_ref(), Writer::payload);
+        }
+        Body::Unwinding { cause } => out.option(cause.as_ref(), failure::put),
     }
 }
 
@@ -150,6 +166,15 @@ pub(super) fn get(input: &mut Reader<'_>, kind: u8) -> Result<Body, Fault> {
         },
         CONTROL => Body::Control(get_control(input)?),
         FINISHED => Body::Finished(get_finished(input)?),
+        ARMED => Body::Armed {
+            number: input.varint()?,
+            location: input.location()?,
+            undo: input.text()?,
+            output: input.option(Reader::payload)?,
+        },
+        UNWINDING => Body::Unwinding {
+            cause: input.option(failure::get)?,
+        },
         newer => return Err(Fault::Newer("kind", newer)),
     })
 }

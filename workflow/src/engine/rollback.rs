@@ -1,0 +1,415 @@
+//! Undoing what a run has done: its ledger, newest entry first, each undo a step of its own.
+//!
+//! The workflow's code is over by then and is not run again: what is left is the ledger and the table of undos. Every
+//! attempt is recorded, so a crash resumes where it was; one that was cut off is made again.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use super::driver::Exit;
+use super::live::{Command, Live};
+use super::registry::Entry;
+use super::{Engine, Inner, retry};
+use crate::codec;
+use crate::context::{Undo, UndoArgs};
+use crate::replay::{
+    Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, ParkReason,
+    Record, RunId, RunState, ledger_location,
+};
+use crate::store::{Append, Appended, InboxChange, Parked, RunPatch, StoreError};
+
+/// How often an undo is tried in one go. After that the run is parked, and an operator decides.
+const ATTEMPTS: u32 = 4;
+
+/// A run that is being rolled back.
+pub(super) struct Rollback {
+    pub(super) inner: Arc<Inner>,
+    pub(super) live: Arc<Live>,
+    pub(super) entry: Entry,
+    pub(super) ledger: Ledger,
+    /// The number of the run's last record.
+    pub(super) last_seq: u64,
+    /// The run's row says that it is parked.
+    pub(super) was_parked: bool,
+}
+
+impl Rollback {
+    /// Undoes what is left, and ends the run.
+    pub(super) async fn run(mut self) -> Exit {
+        while let Some(entry) = self.ledger.newest().cloned() {
+            if let Some(exit) = self.undo(entry).await {
+                return exit;
+            }
+        }
+        let finished = match self.ledger.unwinds().flatten() {
+            Some(failure) => Finished::Failed(failure.clone()),
+            None => Finished::Cancelled,
+        };
+        let state = match finished {
+            Finished::Failed(_) => RunState::Failed,
+            _ => RunState::Cancelled,
+        };
+        let body = Body::Finished(finished.clone());
+        match self.append(Location::root(), body, Some(state), None).await {
+            Some(exit) => exit,
+            None => Exit::Finished(finished),
+        }
+    }
+
+    /// Undoes one entry; how the drive ends, if it does.
+    async fn undo(&mut self, entry: LedgerEntry) -> Option<Exit> {
+        let undo = self.entry.undos.iter().find(|undo| undo.path == entry.undo);
+        let Some(undo) = undo else {
+            let detail = format!(
+                "`{}` is to be undone, and this code has no undo at `{}`\n  \
+                 ways out: deploy code that has it, or skip it: `engine.skip_undo(id, {}, \"why\")`",
+                entry.location, entry.undo, entry.number
+            );
+            return Some(self.park(ParkReason::UndoMissing, detail).await);
+        };
+        let mut attempt = entry.attempts;
+        for tried in 1..=ATTEMPTS {
+            attempt += 1;
+            let done = tokio::select! {
+                done = self.attempt(undo, &entry) => done,
+                exit = told(&self.live) => return Some(exit),
+            };
+            let failure = match done {
+                Ok(()) => {
+                    return self.record(&entry, attempt, Ok(())).await;
+                }
+                Err(failure) => failure,
+            };
+            if let Some(exit) = self.record(&entry, attempt, Err(failure.clone())).await {
+                return Some(exit);
+            }
+            if tried == ATTEMPTS {
+                let detail = format!(
+                    "the undo of `{}` keeps failing: {failure}\n  \
+                     ways out: mend what it needs and `engine.resume(id)`, or skip it: `engine.skip_undo(id, {}, \"why\")`",
+                    entry.location, entry.number
+                );
+                return Some(self.park(ParkReason::UndoFailed, detail).await);
+            }
+            let wait = Backoff::DEFAULT.wait(tried, 0.0);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                exit = told(&self.live) => return Some(exit),
+            }
+        }
+        None
+    }
+
+    /// One attempt. A panic is a failed one.
+    async fn attempt(&self, undo: &Undo, entry: &LedgerEntry) -> Result<(), Failure> {
+        let failed = |kind, message: String| Failure::new(kind, entry.location.clone(), message);
+        let output = entry
+            .output
+            .as_ref()
+            .map(|payload| codec::open(&*self.inner.codec, payload))
+            .transpose()
+            .map_err(|error| failed(FailureKind::Decode, error.to_string()))?;
+        let args = UndoArgs::new(output, Arc::clone(&self.inner.states));
+        let begun = std::panic::catch_unwind(AssertUnwindSafe(|| undo.begin(args)));
+        let mut undoing = match begun {
+            Ok(Ok(undoing)) => undoing,
+            Ok(Err(error)) => return Err(failed(FailureKind::Decode, error.to_string())),
+            Err(panic) => {
+                let said = super::driver::panic_message(&*panic).to_owned();
+                return Err(failed(FailureKind::Panicked, said));
+            }
+        };
+        let ended = std::future::poll_fn(|cx| {
+            match std::panic::catch_unwind(AssertUnwindSafe(|| undoing.as_mut().poll(cx))) {
+                Ok(polled) => polled.map(Ok),
+                Err(panic) => {
+                    let said = super::driver::panic_message(&*panic).to_owned();
+                    std::task::Poll::Ready(Err(said))
+                }
+            }
+        })
+        .await;
+        match ended {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Failure::from_error(
+                FailureKind::Exhausted,
+                entry.location.clone(),
+                "",
+                &*error,
+            )),
+            Err(said) => Err(failed(FailureKind::Panicked, said)),
+        }
+    }
+
+    async fn record(
+        &mut self,
+        entry: &LedgerEntry,
+        attempt: u32,
+        outcome: Result<(), Failure>,
+    ) -> Option<Exit> {
+        let failure = outcome.as_ref().err().cloned();
+        let body = Body::Undone {
+            undoes: entry.number,
+            attempt,
+            outcome,
+            skipped: None,
+        };
+        self.ledger.take(&body);
+        let exit = self
+            .append(ledger_location(entry.number), body, None, None)
+            .await;
+        if let (None, Some(failure)) = (&exit, failure) {
+            self.inner.reporter.report(super::ErrorEvent::Undo {
+                run: self.live.id.clone(),
+                location: entry.location.clone(),
+                attempt,
+                failure,
+            });
+        }
+        exit
+    }
+
+    async fn park(&mut self, reason: ParkReason, detail: String) -> Exit {
+        let parked = Parked {
+            reason,
+            by: self.inner.code,
+            detail,
+        };
+        let patch = Some(parked.clone());
+        match self.write(Vec::new(), Some(RunState::Parked), patch).await {
+            Some(exit) => exit,
+            None => Exit::Parked(parked),
+        }
+    }
+
+    async fn append(
+        &mut self,
+        location: Location,
+        body: Body,
+        state: Option<RunState>,
+        parked: Option<Parked>,
+    ) -> Option<Exit> {
+        let record = Record {
+            seq: self.last_seq + 1,
+            at: self.inner.clock.now(),
+            code: self.inner.code,
+            location,
+            body,
+        };
+        self.write(vec![record], state, parked).await
+    }
+
+    /// Writes durably, again and again while the store fails; how the drive ends, if it does.
+    async fn write(
+        &mut self,
+        records: Vec<Record>,
+        state: Option<RunState>,
+        parked: Option<Parked>,
+    ) -> Option<Exit> {
+        let back = std::mem::take(&mut self.was_parked);
+        let state = state.or(back.then_some(RunState::RollingBack));
+        let patch = RunPatch {
+            state,
+            parked: match parked {
+                Some(parked) => Some(Some(parked)),
+                None => back.then_some(None),
+            },
+            wake_at: Some(None),
+            waits: Some(None),
+            at: self.inner.clock.now(),
+            code: self.inner.code,
+            ..RunPatch::default()
+        };
+        let written = records.len() as u64;
+        let append = Append {
+            run: self.live.run,
+            epoch: self.inner.identity.boot,
+            number: self.live.number(),
+            expected_seq: self.last_seq,
+            create: None,
+            records,
+            deletes: Vec::new(),
+            patch,
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
+        };
+        let mut tried = 0;
+        loop {
+            match self.inner.store.append(append.clone()).await {
+                Ok(Appended::Applied | Appended::AlreadyApplied) => {
+                    self.last_seq += written;
+                    self.tell(&append.records);
+                    return None;
+                }
+                Ok(refused) => return Some(Exit::Refused(refused)),
+                Err(error) if error.is_retryable() && tried < retry::STORAGE_ATTEMPTS => {
+                    tried += 1;
+                    tokio::time::sleep(retry::storage(tried)).await;
+                }
+                Err(error) => {
+                    return Some(Exit::Storage {
+                        error,
+                        unborn: false,
+                    });
+                }
+            }
+        }
+    }
+
+    fn tell(&self, records: &[Record]) {
+        if let Some(board) = self.inner.boards.find(self.live.run)
+            && board.is_watched()
+        {
+            board.publish(records);
+        }
+    }
+}
+
+/// Resolves when the run is told from outside to stop here.
+async fn told(live: &Live) -> Exit {
+    std::future::poll_fn(|cx| {
+        live.wakes.begin(cx.waker());
+        if live.wakes.take_outside() {
+            match live.command() {
+                Some(Command::Cancelled) => {
+                    return std::task::Poll::Ready(Exit::Refused(Appended::Final));
+                }
+                // What is being undone is undone again by the next drive.
+                Some(Command::Evict { .. }) => {
+                    return std::task::Poll::Ready(Exit::Suspended(None));
+                }
+                // That is what is being done.
+                Some(Command::CancelAndUndo { .. }) | None => {}
+            }
+        }
+        if live.wakes.end() {
+            std::task::Poll::Pending
+        } else {
+            cx.waker().wake_by_ref();
+            std::task::Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Why an undo was not skipped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkipUndoError {
+    /// There is no such run.
+    #[error("there is no run `{id}`")]
+    NotFound {
+        /// The id asked for.
+        id: String,
+    },
+    /// It is not parked because of an undo.
+    #[error("run `{id}` is {state}, and not parked because of an undo")]
+    NotParked {
+        /// The run.
+        id: RunId,
+        /// What it is doing.
+        state: RunState,
+    },
+    /// It is not the entry that the run is at: entries are undone newest first.
+    #[error("run `{id}` is at entry {at} of its ledger, and not at {asked}")]
+    OtherEntry {
+        /// The run.
+        id: RunId,
+        /// The entry that it is at; 0 when there is none.
+        at: u64,
+        /// The entry asked for.
+        asked: u64,
+    },
+    /// Somebody else wrote to the run meanwhile.
+    #[error("run `{id}` was written to meanwhile: look again")]
+    Changed {
+        /// The run.
+        id: RunId,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Engine {
+    /// Skips an undo that keeps failing, or that the code no longer has, and goes on rolling back. `entry` is the number that the
+    /// run's parking names; `reason` is recorded.
+    ///
+    /// # Errors
+    /// [`SkipUndoError`].
+    pub async fn skip_undo(
+        &self,
+        id: impl AsRef<str>,
+        entry: u64,
+        reason: impl Into<String>,
+    ) -> Result<(), SkipUndoError> {
+        let inner = &self.inner;
+        let id = RunId::from_stored(id.as_ref());
+        let Some(row) = inner.store.find(&id).await? else {
+            return Err(SkipUndoError::NotFound { id: id.to_string() });
+        };
+        let at_undo = row.parked.as_ref().is_some_and(|parked| {
+            matches!(
+                parked.reason,
+                ParkReason::UndoFailed | ParkReason::UndoMissing
+            )
+        });
+        if !at_undo || inner.is_live(row.key) {
+            return Err(SkipUndoError::NotParked {
+                id,
+                state: row.state,
+            });
+        }
+        let loaded = inner.store.load(row.key).await?;
+        let ledger = Ledger::of(&loaded.map(|loaded| loaded.history).unwrap_or_default());
+        let at = ledger.newest().map_or(0, |newest| newest.number);
+        if at != entry {
+            return Err(SkipUndoError::OtherEntry {
+                id,
+                at,
+                asked: entry,
+            });
+        }
+        let now = inner.clock.now();
+        let body = Body::Undone {
+            undoes: entry,
+            attempt: 0,
+            outcome: Ok(()),
+            skipped: Some(reason.into()),
+        };
+        let record = Record {
+            seq: row.last_seq + 1,
+            at: now,
+            code: inner.code,
+            location: ledger_location(entry),
+            body,
+        };
+        let append = Append {
+            run: row.key,
+            epoch: inner.identity.boot,
+            number: inner.last_number(&row) + 1,
+            expected_seq: row.last_seq,
+            create: None,
+            records: vec![record],
+            deletes: Vec::new(),
+            patch: RunPatch {
+                state: Some(RunState::RollingBack),
+                parked: Some(None),
+                at: now,
+                code: inner.code,
+                ..RunPatch::default()
+            },
+            inbox: InboxChange::default(),
+            posts: Vec::new(),
+        };
+        match inner.store.append(append).await {
+            Ok(Appended::Applied | Appended::AlreadyApplied) => {
+                inner.boards.board(row.key).reopen();
+                inner.wake(row.key);
+                Ok(())
+            }
+            Ok(_) | Err(StoreError::Conflict { .. }) => Err(SkipUndoError::Changed { id }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

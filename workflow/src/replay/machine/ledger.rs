@@ -1,0 +1,236 @@
+//! The undo ledger: what has to be undone if the run fails.
+//!
+//! 1. An entry is made in the transaction that records the effect; with an undo that also takes unknown outcomes, in one
+//!    before the body begins.
+//! 2. Entries lie beside the tree, not under the site that made them. So they outlive everything that deletes records: a lost
+//!    race, a pruned iteration, a removal, a rewind.
+//! 3. They are undone newest first, by their numbers.
+//! 4. When the code fails while entries are open, the run unwinds: its code is over, and what is left is the ledger.
+
+use std::collections::BTreeMap;
+
+use super::{Class, Phase, Queued, Replay, Scope};
+use crate::replay::{Body, Failure, Location, Payload, Record, RunState, Site};
+
+/// An effect that may have to be undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Its number in the run's ledger, from 1.
+    pub number: u64,
+    /// Where the effect was had.
+    pub location: Location,
+    /// The undo: the path of its site.
+    pub undo: String,
+    /// What the step gave; absent while that is unknown.
+    pub output: Option<Payload>,
+    /// How many undos of it were attempted.
+    pub attempts: u32,
+}
+
+/// Open entries, and where the run stands with them.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    entries: BTreeMap<u64, LedgerEntry>,
+    /// The number of the newest entry there ever was.
+    newest: u64,
+    /// The run unwinds, because of this; absent in the inner when it was cancelled.
+    unwinds: Option<Option<Failure>>,
+}
+
+/// How a step is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undoing {
+    /// The path of its site: what the undo is found by.
+    pub path: &'static str,
+    /// Also when it is unknown whether the effect was had.
+    pub unknown: bool,
+}
+
+impl Ledger {
+    /// What a history says.
+    pub fn of(history: &[Record]) -> Self {
+        let mut ledger = Self::default();
+        for record in history {
+            ledger.take(&record.body);
+        }
+        ledger
+    }
+
+    /// The newest entry that is open.
+    pub fn newest(&self) -> Option<&LedgerEntry> {
+        self.entries.values().next_back()
+    }
+
+    /// The open entries, oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &LedgerEntry> {
+        self.entries.values()
+    }
+
+    /// Why the run unwinds, if it does: its failure, or nothing when it was cancelled.
+    pub fn unwinds(&self) -> Option<Option<&Failure>> {
+        self.unwinds.as_ref().map(Option::as_ref)
+    }
+
+    /// Takes in what a record says of it.
+    pub fn take(&mut self, body: &Body) {
+        match body {
+            Body::Armed {
+                number,
+                location,
+                undo,
+                output,
+            } => {
+                self.newest = self.newest.max(*number);
+                self.entries.insert(
+                    *number,
+                    LedgerEntry {
+                        number: *number,
+                        location: location.clone(),
+                        undo: undo.clone(),
+                        output: output.clone(),
+                        attempts: 0,
+                    },
+                );
+            }
+            Body::Settled { up_to } => {
+                self.entries = self.entries.split_off(&up_to.saturating_add(1));
+            }
+            Body::Undone {
+                undoes,
+                attempt,
+                outcome: Err(_),
+                skipped: None,
+            } => {
+                if let Some(entry) = self.entries.get_mut(undoes) {
+                    entry.attempts = *attempt;
+                }
+            }
+            Body::Undone { undoes, .. } => {
+                self.entries.remove(undoes);
+            }
+            Body::Unwinding { cause } => self.unwinds = Some(cause.clone()),
+            _ => {}
+        }
+    }
+
+    fn at(&self, location: &Location) -> Option<u64> {
+        let mut entries = self.entries.values().rev();
+        Some(entries.find(|entry| entry.location == *location)?.number)
+    }
+}
+
+/// Where an entry's records lie: under no site, so that nothing takes them along.
+pub fn ledger_location(number: u64) -> Location {
+    Location::root().site(LEDGER).iteration(number)
+}
+
+/// No site has this name.
+const LEDGER: &str = "\0ledger";
+
+impl Replay {
+    /// The run's ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// A checkpoint was reached. From here on failing means rolling back.
+    pub fn checkpoint(&mut self, scope: Scope, site: &'static Site) {
+        self.say_once(scope, site, Body::Checkpoint);
+    }
+
+    /// The entries so far are final.
+    pub fn settle(&mut self, scope: Scope, site: &'static Site) {
+        let up_to = self.ledger.newest;
+        if !self.say_once(scope, site, Body::Settled { up_to }) {
+            return;
+        }
+        let gone: Vec<_> = self.ledger.entries.keys().copied().collect();
+        self.deletes.extend(gone.into_iter().map(ledger_location));
+        self.ledger.entries.clear();
+    }
+
+    /// The run is to be undone, because it was cancelled: its code is over. False when it has ended, or has diverged.
+    pub fn unwind(&mut self) -> bool {
+        if self.is_stopped() || self.ledger.unwinds.is_some() {
+            return false;
+        }
+        if self.phase == Phase::Replaying {
+            // Nothing of this drive is to be kept: the code does not come to the gate any more.
+            self.queue.clear();
+            self.deletes.clear();
+            self.phase = Phase::Live;
+        }
+        self.draining = true;
+        self.push_unwinding(None);
+        true
+    }
+
+    /// Queues a fact that is said the first time its site is reached; whether this was it.
+    fn say_once(&mut self, scope: Scope, site: &'static Site, body: Body) -> bool {
+        if self.is_stopped() {
+            return false;
+        }
+        let location = self.tree.location(scope.node).site(site.name);
+        if self.facts.contains_key(&location) {
+            return false;
+        }
+        self.facts
+            .insert(location.clone(), super::facts::Fact::Said);
+        self.open_above(scope.node);
+        self.push(Queued::new(location, body, Class::Rider));
+        true
+    }
+
+    /// The run's code is over and its effects are to be undone.
+    pub(super) fn push_unwinding(&mut self, cause: Option<Failure>) {
+        self.ledger.unwinds = Some(cause.clone());
+        self.push(Queued::new(
+            Location::root(),
+            Body::Unwinding { cause },
+            Class::Durable,
+        ));
+    }
+
+    /// Whether an entry lies here already.
+    pub(super) fn is_armed(&self, location: &Location) -> bool {
+        self.ledger.at(location).is_some()
+    }
+
+    /// Makes an entry, or says what the effect of one gave.
+    pub(super) fn arm(
+        &mut self,
+        location: Location,
+        undoing: Undoing,
+        output: Option<Payload>,
+    ) -> &mut Queued {
+        let number = match self.ledger.at(&location).filter(|_| undoing.unknown) {
+            Some(known) => {
+                // What is known now goes in the place of what was not.
+                self.deletes.push(ledger_location(known));
+                known
+            }
+            None => self.ledger.newest + 1,
+        };
+        let body = Body::Armed {
+            number,
+            location,
+            undo: undoing.path.to_owned(),
+            output,
+        };
+        self.ledger.take(&body);
+        self.push(Queued::new(ledger_location(number), body, Class::Durable));
+        self.queue.back_mut().expect("an entry was just queued")
+    }
+}
+
+/// What a run is doing when its end is this record.
+pub(super) fn state_after(body: &Body) -> Option<RunState> {
+    use crate::replay::Finished;
+    match body {
+        Body::Finished(Finished::Completed(_)) => Some(RunState::Completed),
+        Body::Finished(Finished::Failed(_)) => Some(RunState::Failed),
+        Body::Finished(Finished::Cancelled) => Some(RunState::Cancelled),
+        Body::Unwinding { .. } => Some(RunState::RollingBack),
+        _ => None,
+    }
+}
