@@ -97,7 +97,7 @@ mod on_tokio {
             goes.shutdown_background();
             stays.block_on(async {
                 for task in staying {
-                    let ended = tokio::time::timeout(Duration::from_mins(1), task);
+                    let ended = tokio::time::timeout(Duration::from_secs(55), task);
                     ended.await.expect("nobody is stranded").unwrap();
                 }
             });
@@ -119,7 +119,7 @@ mod on_tokio {
         let tasks = appenders(&runtime, &store, "run", 50);
         runtime.block_on(async {
             for task in tasks {
-                let ended = tokio::time::timeout(Duration::from_mins(1), task);
+                let ended = tokio::time::timeout(Duration::from_secs(55), task);
                 ended.await.expect("commits go on").unwrap();
             }
             free.send(()).unwrap();

@@ -145,6 +145,10 @@ fn run(
     } else {
         quote!(unused_variables)
     };
+    let lent = model.parameters.iter().filter_map(|parameter| {
+        let (name, ty) = (&parameter.name, parameter.borrowed.as_ref()?);
+        Some(quote!(let #name: #ty = &#name;))
+    });
     let (output, statements) = (&sig.output, &body.stmts);
     let (returns, _) = returns(sig);
     let plain = (!returns_result(sig)).then(|| quote!(.plain()));
@@ -161,6 +165,7 @@ fn run(
             #(#lints)*
             #[allow(#unused)]
             async fn __workflow_function_as_written(#cx: &#private::Cx, #(#parameters),*) #output {
+                #(#lent)*
                 #(#statements)*
             }
             #(#opened)*

@@ -18,6 +18,8 @@ pub(crate) struct Parameter {
     pub(crate) ty: Type,
     /// The engine gives it.
     pub(crate) is_state: bool,
+    /// How it was borrowed, which was reported: the body goes on with that, so that nothing follows from it.
+    pub(crate) borrowed: Option<Type>,
 }
 
 /// A workflow whose signature is in order.
@@ -149,10 +151,17 @@ pub(crate) fn check_workflow(function: &mut Function, errors: &mut Errors) -> Op
                         messages::STATE_TAKES_NOTHING.with(&[&ident.to_string()]),
                     );
                 }
+                let mut borrowed = None;
                 if let Some(borrow) = borrows(&typed.ty) {
                     let owned = owned(&typed.ty);
                     let text = messages::WORKFLOW_BORROWS.with(&[&ident.to_string(), &owned]);
-                    *typed.ty = refused(&Report::new(borrow, text));
+                    if let Some((lent, owned)) = taken_apart(&typed.ty, &owned) {
+                        errors.push(borrow, text);
+                        borrowed = Some(lent);
+                        *typed.ty = owned;
+                    } else {
+                        *typed.ty = refused(&Report::new(borrow, text));
+                    }
                 }
                 let is_mut = mutability.is_some();
                 parameters.push(Parameter {
@@ -160,6 +169,7 @@ pub(crate) fn check_workflow(function: &mut Function, errors: &mut Errors) -> Op
                     is_mut,
                     ty: (*typed.ty).clone(),
                     is_state: state.is_some(),
+                    borrowed,
                 });
             }
         }
@@ -234,6 +244,7 @@ pub(crate) fn check_step(
                     is_mut,
                     ty: (*typed.ty).clone(),
                     is_state: false,
+                    borrowed: None,
                 });
             }
         }
@@ -353,6 +364,20 @@ fn owned(ty: &Type) -> String {
         other if other.starts_with('[') => format!("Vec<{}>", other.trim_matches(['[', ']', ' '])),
         other => other.replace(' ', ""),
     }
+}
+
+/// A `&T` as what it is without a lifetime, and the owned type that was suggested for it.
+fn taken_apart(ty: &Type, owned: &str) -> Option<(Type, Type)> {
+    let Type::Reference(reference) = ty else {
+        return None;
+    };
+    let owned: Type = syn::parse_str(owned).ok()?;
+    if is_mut_reference(ty) || borrows(&owned).is_some() {
+        return None;
+    }
+    let mut lent = reference.clone();
+    lent.lifetime = None;
+    Some((Type::Reference(lent), owned))
 }
 
 /// The name under which a workflow is stored.
