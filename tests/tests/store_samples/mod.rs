@@ -283,6 +283,23 @@ pub(crate) fn bodies() -> Vec<(&'static str, Vec<Body>)> {
         ),
         ("checkpoint", vec![Body::Checkpoint]),
         ("settled", vec![Body::Settled { up_to: 1 << 40 }]),
+        (
+            "armed",
+            [Some(payload()), None]
+                .map(|output| Body::Armed {
+                    number: 300,
+                    location: Location::root().site("items").iteration(3).site("reserve"),
+                    undo: "items[]/reserve".to_owned(),
+                    output,
+                })
+                .into(),
+        ),
+        (
+            "unwinding",
+            [Some(failure()), None]
+                .map(|cause| Body::Unwinding { cause })
+                .into(),
+        ),
         ("state", vec![state(Some("edit-1".to_owned())), state(None)]),
         (
             "undone",

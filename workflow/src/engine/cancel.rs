@@ -70,12 +70,14 @@ impl Inner {
     async fn cancel_and_undo(self: &Arc<Self>, id: &RunId, run: RunKey) -> Result<(), CancelError> {
         let board = self.boards.board(run);
         let by = Instant::now() + GRACE;
+        let mut asked = false;
         loop {
             let Some(row) = self.store.row(run).await? else {
                 return Err(CancelError::NotFound { id: id.to_string() });
             };
             match row.state {
                 RunState::RollingBack => return Ok(()),
+                RunState::Cancelled if asked => return Ok(()),
                 state if state.is_final() => {
                     return Err(CancelError::Ended {
                         id: id.clone(),
@@ -87,6 +89,7 @@ impl Inner {
             let live = self.runs().by_key.get(&run).cloned();
             if let Some(live) = live {
                 live.tell(Command::CancelAndUndo { by });
+                asked = true;
                 // It may leave memory just now, without having seen this.
                 let _ = tokio::time::timeout(Duration::from_millis(50), board.rolled_back()).await;
             } else if let Some(coming) = Coming::of(self, run) {

@@ -14,7 +14,7 @@ use crate::codec;
 use crate::context::{Undo, UndoArgs};
 use crate::replay::{
     Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, ParkReason,
-    Record, RunId, RunState, ledger_location,
+    Record, RunId, RunState, Unwinding, ledger_location,
 };
 use crate::store::{Append, Appended, InboxChange, Parked, RunPatch, StoreError};
 
@@ -41,13 +41,11 @@ impl Rollback {
                 return exit;
             }
         }
-        let finished = match self.ledger.unwinds().flatten() {
-            Some(failure) => Finished::Failed(failure.clone()),
-            None => Finished::Cancelled,
-        };
-        let state = match finished {
-            Finished::Failed(_) => RunState::Failed,
-            _ => RunState::Cancelled,
+        let (finished, state) = match self.ledger.unwinds() {
+            Some(Unwinding::Failed(failure)) => {
+                (Finished::Failed(failure.clone()), RunState::Failed)
+            }
+            _ => (Finished::Cancelled, RunState::Cancelled),
         };
         let body = Body::Finished(finished.clone());
         match self.append(Location::root(), body, Some(state), None).await {

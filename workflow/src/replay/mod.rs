@@ -21,7 +21,7 @@ pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
     Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, HistoryError, Incoming,
     Issue, Keeping, Ledger, LedgerEntry, Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent,
-    Standing, Suspend, Ticket, Undoing, Wanted, ledger_location,
+    Standing, Suspend, Ticket, Undoing, Unwinding, Wanted, ledger_location,
 };
 pub use payload::Payload;
 pub use record::{

@@ -49,7 +49,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 10. When a run whose `parent` is set and that is not detached becomes final (by `append` or `cancel`), a message on channel
 ///     [`CHILD_ENDED`] is put into the inbox of its parent in the same transaction: `reply_to` holds the child's id, the payload
 ///     its end as [`encoding::encode_finished`] writes it. Not when the parent is final, or is not there.
-/// 11. An inbox is in arrival order, arrivals are never given twice, and a message that was taken is not in it.
+/// 11. An inbox is in arrival order, arrivals are never given twice, and a message that was taken is not in it. A batch that
+///     takes what is not there, or gives back what is, or never was, is refused with `StoreError::Conflict`.
 /// 12. No transaction is open, and no lock held, while user code runs.
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Who this store is.
@@ -104,6 +105,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Puts a message into the inbox of the run with this id, durably: in one transaction the message is there, the run's
     /// `inbox_seq` counts it, and a run that waits for its channel is due at once. For an id that no run has it is kept,
     /// and goes into the inbox of the run that is created with that id before `keep_until`.
+    ///
+    /// It is stamped with `at`, or later: the stamps of an inbox never decrease. A dedup key holds as long as the run's row
+    /// is there, also when the message was taken and when the run has ended.
     fn deliver<'a>(
         &'a self,
         to: &'a RunId,
@@ -191,8 +195,9 @@ pub struct InboxChange {
     pub takes: Vec<u64>,
     /// Messages that do not decode, by arrival, and why: moved to the run's dead letters.
     pub dead: Vec<(u64, String)>,
-    /// The newest arrival that the writer had seen. When the run waits for channels after this batch and a newer message
-    /// on one of them is in the inbox, it is due at once: a sender never loses a wake-up.
+    /// The newest arrival that the writer had seen. When the run waits for channels after this batch (because it says so,
+    /// or did before) and a newer message on one of them is in the inbox, or one that this batch gives back, it is due at
+    /// once: a sender never loses a wake-up.
     pub seen: u64,
 }
 
@@ -208,7 +213,7 @@ impl InboxChange {
 #[non_exhaustive]
 pub enum Post {
     /// Puts a message into the inbox of a run, as [`Store::deliver`] does. One that cannot be delivered, because the run
-    /// is final, goes to the dead letters of the sender.
+    /// is final, goes to the dead letters of the sender, under a number of the sender's own inbox.
     Message {
         /// The run.
         to: RunId,
@@ -217,7 +222,8 @@ pub enum Post {
         /// How long it is kept when there is no run of that id yet.
         keep_until: Timestamp,
     },
-    /// Creates another run, in state `Pending`, with its first records. Nothing when there is one of that id already.
+    /// Creates another run, in state `Pending`, with its first records and the batch's epoch. Nothing when there is one of
+    /// that id already.
     Run {
         /// Its number.
         run: RunKey,

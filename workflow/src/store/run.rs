@@ -29,7 +29,7 @@ pub struct RunRow {
     pub wake_at: Option<Timestamp>,
     /// The channels it waits on; `Some(vec![])` for any.
     pub waits: Option<Vec<String>>,
-    /// The place of the newest message in its inbox.
+    /// The newest arrival that was given in its inbox.
     pub inbox_seq: u64,
     /// The run that started it, and where.
     pub parent: Option<(RunId, Location)>,

@@ -20,7 +20,7 @@ impl Walk<'_> {
         let mut block = match (list.next(), list.next()) {
             (Some(Expr::Block(block)), None) if block.label.is_none() => block.block,
             (wrong, extra) => {
-                return self.misshapen(mac, Durable::Attempt, extra.or(wrong).as_ref());
+                return Self::misshapen(mac, Durable::Attempt, extra.or(wrong).as_ref());
             }
         };
         if let Some(Stmt::Expr(tail, None)) = block.stmts.last()

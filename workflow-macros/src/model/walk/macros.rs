@@ -159,8 +159,8 @@ impl Walk<'_> {
     }
 
     /// What is written in one of ours does not fit.
-    pub(super) fn misshapen(&self, mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
-        let place = at.map_or_else(|| Place::of(&mac.path), |at| Place::of(at));
+    pub(super) fn misshapen(mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
+        let place = at.map_or_else(|| Place::of(&mac.path), Place::of);
         let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
         print::unread(mac, &Report::new(place, text));
     }

@@ -33,8 +33,23 @@ pub struct Ledger {
     entries: BTreeMap<u64, LedgerEntry>,
     /// The number of the newest entry there ever was.
     newest: u64,
-    /// The run unwinds, because of this; absent in the inner when it was cancelled.
-    unwinds: Option<Option<Failure>>,
+    /// The run unwinds, because of this.
+    unwinds: Option<Unwinding>,
+}
+
+/// Why a run's code is over and its ledger is undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unwinding {
+    /// It failed.
+    Failed(Failure),
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl From<Option<Failure>> for Unwinding {
+    fn from(cause: Option<Failure>) -> Self {
+        cause.map_or(Self::Cancelled, Self::Failed)
+    }
 }
 
 /// How a step is undone.
@@ -66,9 +81,9 @@ impl Ledger {
         self.entries.values()
     }
 
-    /// Why the run unwinds, if it does: its failure, or nothing when it was cancelled.
-    pub fn unwinds(&self) -> Option<Option<&Failure>> {
-        self.unwinds.as_ref().map(Option::as_ref)
+    /// Why the run unwinds, if it does.
+    pub fn unwinds(&self) -> Option<&Unwinding> {
+        self.unwinds.as_ref()
     }
 
     /// Takes in what a record says of it.
@@ -108,7 +123,7 @@ impl Ledger {
             Body::Undone { undoes, .. } => {
                 self.entries.remove(undoes);
             }
-            Body::Unwinding { cause } => self.unwinds = Some(cause.clone()),
+            Body::Unwinding { cause } => self.unwinds = Some(cause.clone().into()),
             _ => {}
         }
     }
@@ -183,7 +198,7 @@ impl Replay {
 
     /// The run's code is over and its effects are to be undone.
     pub(super) fn push_unwinding(&mut self, cause: Option<Failure>) {
-        self.ledger.unwinds = Some(cause.clone());
+        self.ledger.unwinds = Some(cause.clone().into());
         self.push(Queued::new(
             Location::root(),
             Body::Unwinding { cause },

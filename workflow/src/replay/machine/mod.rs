@@ -73,7 +73,7 @@ use super::{
 };
 use facts::Fact;
 use inbox::Inbox;
-pub use ledger::{Ledger, LedgerEntry, Undoing, ledger_location};
+pub use ledger::{Ledger, LedgerEntry, Undoing, Unwinding, ledger_location};
 use tree::{Pending, Tree};
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.

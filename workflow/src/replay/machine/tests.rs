@@ -19,6 +19,7 @@ static N: Site = Site::new("n", Kind::Now, "n", "src/x.rs", 6);
 const STEP: Op = Op::Step {
     ephemeral: false,
     announced: false,
+    undoing: None,
 };
 
 fn begun() -> Begun {
@@ -404,6 +405,7 @@ fn an_announced_attempt_that_never_ended_is_interrupted_and_not_run_again() {
     let op = Op::Step {
         ephemeral: false,
         announced: true,
+        undoing: None,
     };
     let mut replay = live();
     let ticket = pending(replay.issue(Scope::ROOT, &A, op.clone()));
@@ -480,6 +482,7 @@ fn an_announced_attempt_still_begins_when_the_run_is_to_leave_memory() {
     let announced = Op::Step {
         ephemeral: false,
         announced: true,
+        undoing: None,
     };
     let mut replay = live();
     let ticket = pending(replay.issue(Scope::ROOT, &A, announced));

@@ -131,10 +131,8 @@ fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     out.push(0);
     put(out);
     let len = out.len() - start - 1;
-    if let Ok(short @ ..0x80) = u8::try_from(len)
-        && let Some(first) = out.get_mut(start)
-    {
-        *first = short;
+    if let (Ok(short @ ..0x80), Some(prefix)) = (u8::try_from(len), out.get_mut(start)) {
+        *prefix = short;
     } else {
         let mut prefix = Vec::with_capacity(10);
         Writer(&mut prefix).varint(len as u64);

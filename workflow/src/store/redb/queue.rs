@@ -52,11 +52,11 @@ pub(super) struct Request {
 }
 
 /// What is to be written.
-#[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "most are batches, and a box would cost each of them an allocation"
+    reason = "nearly all are batches, each in the slot's own memory"
 )]
+#[derive(Debug)]
 pub(super) enum Change {
     /// This batch, which does nothing to messages; its writer had seen the inbox so far.
     Batch(Entry, u64),

@@ -108,10 +108,10 @@ impl Tail {
 
     /// Lets go of everything before commit `folded`: it is in the tables now. `runs` are those that it was about.
     pub(super) fn forget(&mut self, folded: u64, runs: impl Iterator<Item = RunKey>) {
-        while let Some(commit) = self.log.front().filter(|commit| commit.number < folded) {
+        let past = self.log.partition_point(|commit| commit.number < folded);
+        for commit in self.log.drain(..past) {
             self.batches -= commit.batches;
             self.bytes -= commit.value.len();
-            self.log.pop_front();
         }
         for run in runs {
             let Some(tail) = self.runs.get_mut(&run) else {
