@@ -9,7 +9,7 @@ async fn weigh(calls: &Counter, item: &str) -> Result<u32, std::io::Error> {
     if item.is_empty() {
         return Err(std::io::Error::other("nothing to weigh"));
     }
-    Ok(item.len() as u32)
+    Ok(u32::try_from(item.len()).unwrap_or(u32::MAX))
 }
 
 #[workflow]
