@@ -68,10 +68,16 @@
 //!
 //! # Where things are
 //!
-//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions; [`sleep!`], [`join!`], [`race!`], [`join_all!`], [`now!`], [`uuid!`]
-//! and [`random!`] stand in their bodies. [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests,
-//! [`RedbStore`] for one file on disk. [`current_step`] tells a step's body which attempt it is and gives it
-//! an idempotency key. [`replay`] is the machine underneath, without clock, IO or runtime.
+//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions. In their bodies stand:
+//!
+//! - [`sleep!`], [`recv!`] and [`send!`] over a [`Channel`], [`now!`], [`uuid!`], [`random!`];
+//! - [`join!`], [`race!`], [`join_all!`], labelled loops with `#[key]` or `#[carry]`;
+//! - [`attempt!`]; [`checkpoint!`], `#[step(undo(..))]` and [`settle!`]; [`version!`] and [`removed!`];
+//! - other workflows, awaited as a [`Call`].
+//!
+//! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
+//! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
+//! underneath, without clock, IO or runtime.
 //!
 //! # Features
 //!
