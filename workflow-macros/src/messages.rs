@@ -135,6 +135,8 @@ messages! {
         "write `checkpoint!(begun);` before it, in this block or in one around it";
     UNDO_IN_FRAGMENT: "an undo stands in a workflow, not in a fragment: the table of undos is the workflow's",
         "put the step into the workflow, or make the fragment a `#[workflow]` of its own";
+    NO_SUCH_CHECKPOINT: "no checkpoint `{0}` stands before this, in this block or in one around it",
+        "write `checkpoint!({0});` before what is to be undone";
     NO_CHANNEL: "there is no channel to receive from", "name at least one: `recv!(paid, [CASH, CARD])`";
     OK_IN_ATTEMPT: "an `attempt!` gives its block's value, and puts `Ok` around it itself", "end the block with the value alone; to fail, use `?`";
     RETURN_IN_ATTEMPT: "`return` cannot leave an `attempt!`: it is a future of its own", "end the block with a value, and return after it";

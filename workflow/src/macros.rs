@@ -269,3 +269,20 @@ macro_rules! settle {
         $crate::__private::outside!("settle")
     };
 }
+
+/// Undoes what was done since a checkpoint, newest first, and goes on: `rollback!(name, to = begun).await;`.
+///
+/// `to` is the name of a [`checkpoint!`] that stands before it, in this block or in one around it. For sagas that try another way:
+/// try A, undo A, try B. An undo that keeps failing parks the run, as at the end.
+#[macro_export]
+macro_rules! rollback {
+    (@site $cx:ident $site:expr; $of:ident, $checkpoint:literal) => {
+        $crate::__private::rollback($cx, $site, $of, $checkpoint).await
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("rollback")
+    };
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use workflow::{
     Engine, Error, ErrorEvent, Failure, FailureKind, ParkReason, RunState, SkipUndoError, attempt,
-    checkpoint, join, race, settle, sleep, step, workflow,
+    checkpoint, join, race, rollback, settle, sleep, step, workflow,
 };
 use workflow_tests::{World, pass};
 
@@ -343,4 +343,67 @@ async fn whatever_is_cut_off_each_effect_is_undone_once_newest_first() {
         // What was cut off before it was recorded is done again; never out of order.
         assert_eq!(once, ["undo car", "undo hotel"], "cut {cut}");
     }
+}
+
+#[workflow]
+async fn fallback(#[state] log: Log) -> Result<String, Failure> {
+    checkpoint!(begun);
+    #[step(name = "insurance", undo(unbook))]
+    book(&log, "insurance").await?;
+    checkpoint!(chosen);
+    let by_train = attempt!(train, {
+        #[step(name = "seat", undo(unbook))]
+        book(&log, "seat").await?;
+        #[step(name = "meal", undo(unbook))]
+        book(&log, "meal").await?;
+        #[step(name = "bed")]
+        book(&log, "nothing").await?
+    })
+    .await;
+    if by_train.is_err() {
+        rollback!(back, to = chosen).await;
+        #[step(name = "plane", undo(unbook))]
+        book(&log, "plane").await?;
+    }
+    sleep!(think, "1h").await;
+    Ok("there".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_saga_that_tries_another_way_undoes_the_first_and_goes_on() {
+    let (world, log) = (World::new(), Log::default());
+    let open = |world: World, log: Log| async move {
+        let builder = world.engine().state(log).workflow(fallback);
+        builder.build().await.unwrap()
+    };
+    let engine = open(world.clone(), log.clone()).await;
+    log.fail_undos(2);
+    engine.start("a", fallback()).await.unwrap();
+    pass(10_000).await;
+    assert_eq!(undone(&log), ["undo meal", "undo seat"]);
+    drop(engine);
+    let engine = open(world.crash(), log.clone()).await;
+    let run = engine.attach::<fallback>("a").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "there");
+    assert_eq!(undone(&log).len(), 2, "a replay undoes nothing again");
+
+    // And if it fails after all, the rest is undone at the end.
+    let run = engine.start("b", fallback()).await.unwrap();
+    pass(10_000).await;
+    run.cancel().and_undo().await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(
+        undone(&log)[2..],
+        ["undo meal", "undo seat", "undo plane", "undo insurance"]
+    );
+
+    log.fail_undos(4);
+    let run = engine.start("c", fallback()).await.unwrap();
+    let Error::Parked(parked) = run.result().await.unwrap_err() else {
+        panic!()
+    };
+    assert_eq!(parked.reason, ParkReason::UndoFailed);
+    engine.skip_undo("c", 3, "eaten").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "there");
+    assert_eq!(undone(&log)[6..], ["undo seat"]);
 }

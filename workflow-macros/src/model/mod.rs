@@ -46,6 +46,7 @@ pub(crate) enum Kind {
     Removed,
     Checkpoint,
     Settle,
+    Rollback,
 }
 
 impl Kind {

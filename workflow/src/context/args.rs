@@ -142,6 +142,10 @@ pub struct Args {
 opaque_debug!(Args);
 
 impl Args {
+    pub(super) fn states(&self) -> Arc<States> {
+        Arc::clone(&self.states)
+    }
+
     /// Opens a run's recorded input.
     ///
     /// # Errors

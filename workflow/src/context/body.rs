@@ -47,7 +47,11 @@ pub fn body<W: Workflow>(
     via: Via<W::Returns>,
     code: impl FnOnce(Cx) -> BoxFut<'static, W::Returns> + Send + 'static,
 ) -> Body {
+    let states = args.states();
     let run = args.into_run();
+    if !W::UNDOS.is_empty() {
+        run.undone_by(W::UNDOS, states);
+    }
     let cx = Cx::root(Arc::clone(&run));
     let code = Box::pin(async move {
         let returned = code(cx.clone()).await;

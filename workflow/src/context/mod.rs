@@ -60,8 +60,10 @@ pub use step::{
     RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
+pub(crate) use undo::{ATTEMPTS, undo_failed, undo_missing};
 pub use undo::{
-    FirstTag, Itself, Optional, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes, Undone,
+    FirstTag, Itself, Optional, RollingBack, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes,
+    Undone,
 };
 pub use wait::{Now, Sleep};
 pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
@@ -82,7 +84,7 @@ pub(crate) mod sites {
     pub use super::race::enter_race;
     pub use super::recv::{recv, recv_many, recv_within, send};
     pub use super::step::{blocking_step, in_place, lookup, millis, step, tag};
-    pub use super::undo::{checkpoint, first_of, settle, undo};
+    pub use super::undo::{checkpoint, first_of, rollback, settle, undo};
     pub use super::wait::{now, sleep, sleep_until};
     pub use super::workflow::call;
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::Host;
+use super::{Host, States, Undo};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{Location, ParkReason, Payload, Replay, RunId, Scope, Site};
 
@@ -19,6 +19,7 @@ pub struct Run {
     seed: u128,
     generation: u32,
     parked: OnceLock<Park>,
+    undos: OnceLock<(&'static [Undo], Arc<States>)>,
 }
 
 impl Run {
@@ -40,6 +41,7 @@ impl Run {
             seed,
             generation,
             parked: OnceLock::new(),
+            undos: OnceLock::new(),
         })
     }
 
@@ -57,6 +59,18 @@ impl Run {
     /// Ends the drive: the run cannot go on as things are. The first reason stays.
     pub(super) fn park(&self, park: Park) {
         let _ = self.parked.set(park);
+    }
+
+    /// What its effects are undone by.
+    pub(super) fn undone_by(&self, undos: &'static [Undo], states: Arc<States>) {
+        let _ = self.undos.set((undos, states));
+    }
+
+    /// The undo of this path, and the states that it may ask for.
+    pub(super) fn undo(&self, path: &str) -> Option<(&'static Undo, Arc<States>)> {
+        let (undos, states) = self.undos.get()?;
+        let undo = undos.iter().find(|undo| undo.path == path)?;
+        Some((undo, Arc::clone(states)))
     }
 
     pub(super) fn parked(&self) -> Option<&Park> {

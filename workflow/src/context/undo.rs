@@ -3,15 +3,19 @@
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::step::{InPlace, Renamed};
-use super::{BoxFut, Cx, States};
-use crate::codec::BoxError;
-use crate::replay::{Failure, Site};
+use super::wait::Operation;
+use super::{BoxFut, Cx, Park, Run, States, opaque_debug};
+use crate::codec::{self, BoxError};
+use crate::replay::{Backoff, Failure, FailureKind, LedgerEntry, Op, ParkReason, Site};
 
 /// The undo of a site, as the workflow's table has it.
 #[derive(Clone, Copy)]
@@ -248,4 +252,157 @@ pub fn checkpoint(cx: &Cx, site: &'static Site) {
 /// Makes what was done so far final: it is not undone any more.
 pub fn settle(cx: &Cx, site: &'static Site) {
     cx.run().replay().settle(cx.scope(), site);
+}
+
+/// Undoes what was done since a checkpoint, newest first, and goes on. `of` is the scope that the checkpoint stands in.
+pub fn rollback(cx: &Cx, site: &'static Site, of: &Cx, checkpoint: &'static str) -> RollingBack {
+    let to = of
+        .run()
+        .replay()
+        .scope_location(of.scope())
+        .site(checkpoint);
+    RollingBack {
+        operation: Operation::new(cx, site, Op::Rollback { to }),
+        state: Rolling::Asking,
+        tried: 0,
+    }
+}
+
+/// How often an undo is tried in one go. After that the run is parked, and an operator decides.
+pub(crate) const ATTEMPTS: u32 = 4;
+
+/// A rollback to a checkpoint, under way.
+#[must_use = "futures do nothing unless polled"]
+pub struct RollingBack {
+    operation: Operation,
+    state: Rolling,
+    /// How often the undo at hand was tried in this go.
+    tried: u32,
+}
+
+enum Rolling {
+    Asking,
+    /// The undo of this entry runs.
+    Undoing(LedgerEntry, Undone),
+    /// An attempt failed; the next one follows then.
+    Waiting(BoxFut<'static, ()>),
+    /// It ended, or it never will.
+    Spent,
+}
+
+opaque_debug!(RollingBack);
+
+impl Future for RollingBack {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let run = Arc::clone(this.operation.cx.run());
+        loop {
+            match &mut this.state {
+                Rolling::Spent => return Poll::Pending,
+                Rolling::Waiting(wait) => {
+                    ready!(wait.as_mut().poll(task));
+                    this.state = Rolling::Asking;
+                }
+                Rolling::Asking => {
+                    if this.operation.poll(task).is_ready() {
+                        this.state = Rolling::Spent;
+                        return Poll::Ready(());
+                    }
+                    let Some(ticket) = this.operation.ticket() else {
+                        return Poll::Pending;
+                    };
+                    let entry = ready!(run.replay().poll_undo(ticket, task.waker()));
+                    match begin(&run, &entry) {
+                        Ok(undoing) => this.state = Rolling::Undoing(entry, undoing),
+                        Err(park) => {
+                            run.park(park);
+                            this.state = Rolling::Spent;
+                            return Poll::Pending;
+                        }
+                    }
+                }
+                Rolling::Undoing(entry, undoing) => {
+                    let undoing = AssertUnwindSafe(|| undoing.as_mut().poll(task));
+                    let ended = match catch_unwind(undoing) {
+                        Ok(Poll::Pending) => return Poll::Pending,
+                        Ok(Poll::Ready(ended)) => ended,
+                        Err(panic) => Err(super::body::panic_message(&*panic).into()),
+                    };
+                    let entry = entry.clone();
+                    this.ended(&run, &entry, ended);
+                }
+            }
+        }
+    }
+}
+
+impl RollingBack {
+    /// An attempt ended.
+    fn ended(&mut self, run: &Run, entry: &LedgerEntry, ended: Result<(), BoxError>) {
+        let outcome = ended.map_err(|error| {
+            let kind = FailureKind::Exhausted;
+            Failure::from_error(kind, entry.location.clone(), "", &*error)
+        });
+        let failed = outcome.as_ref().err().map(ToString::to_string);
+        if let Some(ticket) = self.operation.ticket() {
+            let attempt = entry.attempts + 1;
+            run.replay().undone(ticket, entry.number, attempt, outcome);
+        }
+        self.state = match failed {
+            None => {
+                self.tried = 0;
+                Rolling::Asking
+            }
+            Some(failure) => {
+                self.tried += 1;
+                if self.tried == ATTEMPTS {
+                    run.park(undo_failed(entry, &failure));
+                    Rolling::Spent
+                } else {
+                    let wait = Backoff::DEFAULT.wait(self.tried, 0.0);
+                    Rolling::Waiting(run.host().sleep(wait))
+                }
+            }
+        };
+    }
+}
+
+/// Begins the undo of an entry.
+fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
+    let Some((undo, states)) = run.undo(&entry.undo) else {
+        return Err(undo_missing(entry));
+    };
+    let output = entry
+        .output
+        .as_ref()
+        .map(|payload| codec::open(run.codec(), payload))
+        .transpose();
+    let begun = output.and_then(|output| undo.begin(UndoArgs::new(output, states)));
+    begun.map_err(|error| undo_failed(entry, &error.to_string()))
+}
+
+/// The run has to be parked: this code has no undo for an entry.
+pub(crate) fn undo_missing(entry: &LedgerEntry) -> Park {
+    Park {
+        reason: ParkReason::UndoMissing,
+        detail: format!(
+            "`{}` is to be undone, and this code has no undo at `{}`\n  \
+             ways out: deploy code that has it, or skip it: `engine.skip_undo(id, {}, \"why\")`",
+            entry.location, entry.undo, entry.number
+        ),
+    }
+}
+
+/// The run has to be parked: an undo keeps failing.
+pub(crate) fn undo_failed(entry: &LedgerEntry, failure: &str) -> Park {
+    Park {
+        reason: ParkReason::UndoFailed,
+        detail: format!(
+            "the undo of `{}` keeps failing: {failure}\n  \
+             ways out: mend what it needs and `engine.resume(id)`, or skip it: `engine.skip_undo(id, {}, \"why\")`",
+            entry.location, entry.number
+        ),
+    }
 }

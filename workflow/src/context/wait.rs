@@ -105,6 +105,14 @@ impl Operation {
         self.cx.location_of(self.site)
     }
 
+    /// Its claim, once it was issued and while its outcome is not there.
+    pub(super) fn ticket(&self) -> Option<&Ticket> {
+        match &self.state {
+            State::Issued(ticket) => Some(ticket),
+            _ => None,
+        }
+    }
+
     /// Goes on waiting after an offer.
     pub(super) fn issued(&mut self, ticket: Ticket) {
         self.state = State::Issued(ticket);

@@ -11,15 +11,12 @@ use super::live::{Command, Live};
 use super::registry::Entry;
 use super::{Engine, Inner, retry};
 use crate::codec;
-use crate::context::{Undo, UndoArgs};
+use crate::context::{ATTEMPTS, Park, Undo, UndoArgs, undo_failed, undo_missing};
 use crate::replay::{
     Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, ParkReason,
     Record, RunId, RunState, Unwinding, ledger_location,
 };
 use crate::store::{Append, Appended, InboxChange, Parked, RunPatch, StoreError};
-
-/// How often an undo is tried in one go. After that the run is parked, and an operator decides.
-const ATTEMPTS: u32 = 4;
 
 /// A run that is being rolled back.
 pub(super) struct Rollback {
@@ -58,12 +55,7 @@ impl Rollback {
     async fn undo(&mut self, entry: LedgerEntry) -> Option<Exit> {
         let undo = self.entry.undos.iter().find(|undo| undo.path == entry.undo);
         let Some(undo) = undo else {
-            let detail = format!(
-                "`{}` is to be undone, and this code has no undo at `{}`\n  \
-                 ways out: deploy code that has it, or skip it: `engine.skip_undo(id, {}, \"why\")`",
-                entry.location, entry.undo, entry.number
-            );
-            return Some(self.park(ParkReason::UndoMissing, detail).await);
+            return Some(self.park(undo_missing(&entry)).await);
         };
         let mut attempt = entry.attempts;
         for tried in 1..=ATTEMPTS {
@@ -82,12 +74,8 @@ impl Rollback {
                 return Some(exit);
             }
             if tried == ATTEMPTS {
-                let detail = format!(
-                    "the undo of `{}` keeps failing: {failure}\n  \
-                     ways out: mend what it needs and `engine.resume(id)`, or skip it: `engine.skip_undo(id, {}, \"why\")`",
-                    entry.location, entry.number
-                );
-                return Some(self.park(ParkReason::UndoFailed, detail).await);
+                let park = undo_failed(&entry, &failure.to_string());
+                return Some(self.park(park).await);
             }
             let wait = Backoff::DEFAULT.wait(tried, 0.0);
             tokio::select! {
@@ -152,7 +140,7 @@ impl Rollback {
             outcome,
             skipped: None,
         };
-        self.ledger.take(&body);
+        self.ledger.take(&ledger_location(entry.number), &body);
         let exit = self
             .append(ledger_location(entry.number), body, None, None)
             .await;
@@ -167,7 +155,7 @@ impl Rollback {
         exit
     }
 
-    async fn park(&mut self, reason: ParkReason, detail: String) -> Exit {
+    async fn park(&mut self, Park { reason, detail }: Park) -> Exit {
         let parked = Parked {
             reason,
             by: self.inner.code,
@@ -391,7 +379,11 @@ impl Engine {
             records: vec![record],
             deletes: Vec::new(),
             patch: RunPatch {
-                state: Some(RunState::RollingBack),
+                // A part that the code itself undoes is gone on with by the code.
+                state: Some(match ledger.unwinds() {
+                    Some(_) => RunState::RollingBack,
+                    None => RunState::Running,
+                }),
                 parked: Some(None),
                 at: now,
                 code: inner.code,

@@ -36,6 +36,19 @@ pub(crate) fn version(mac: &mut Macro, cx: &Ident, site: &TokenStream, latest: &
     mac.tokens = quote!(#head #latest);
 }
 
+// Input:  rollback!(back, to = begun)
+// Output: rollback!(@site cx SITE; cx_of_the_checkpoint, "begun")
+pub(crate) fn rollback(
+    mac: &mut Macro,
+    cx: &Ident,
+    site: &TokenStream,
+    of: &Ident,
+    checkpoint: &str,
+) {
+    let head = at_site(cx, site);
+    mac.tokens = quote!(#head #of, #checkpoint);
+}
+
 /// What a declaration leaves where it stands. It is made where its scope begins.
 pub(crate) fn said(mac: &mut Macro) {
     mac.tokens = quote_spanned!(Span::mixed_site()=> @site);

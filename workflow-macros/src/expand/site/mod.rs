@@ -10,7 +10,7 @@ use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Macro};
 
-pub(crate) use self::blocks::{attempt, begin, begin_expr, removed, said, version};
+pub(crate) use self::blocks::{attempt, begin, begin_expr, removed, rollback, said, version};
 pub(crate) use self::branches::{All, Branch, branches, join_all};
 pub(crate) use self::in_place::{catch_all, in_place};
 pub(crate) use self::loops::{Carried, Entered, any_loop};

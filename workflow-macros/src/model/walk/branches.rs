@@ -171,9 +171,9 @@ impl Walk<'_> {
         self.frames.0.push(frame);
         // A state may be given to a site in the branch, and read nowhere else: as outside.
         let in_site = std::mem::take(&mut self.in_site);
-        let checkpoint = self.checkpoint;
+        let checkpoints = self.checkpoints.len();
         inside(self);
-        self.checkpoint = checkpoint;
+        self.checkpoints.truncate(checkpoints);
         self.in_site = in_site;
         self.frames.0.pop();
         self.cx.pop();

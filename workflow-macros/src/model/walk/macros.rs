@@ -70,9 +70,10 @@ impl Walk<'_> {
             Durable::Attempt => self.attempt(mac, named, list),
             Durable::Version => self.version(mac, named, list),
             Durable::Checkpoint => {
+                self.checkpoints.push((named.name.clone(), self.cx()));
                 self.bare(mac, durable, Kind::Checkpoint, named, &list);
-                self.checkpoint = true;
             }
+            Durable::Rollback => self.rollback(mac, named, list),
             Durable::Settle => self.bare(mac, durable, Kind::Settle, named, &list),
             Durable::Removed => self.removed(mac, named, list),
         }

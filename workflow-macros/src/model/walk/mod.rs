@@ -82,7 +82,7 @@ pub(crate) fn walk(
         lifted: 0,
         hash_told: false,
         cfg: Vec::new(),
-        checkpoint: false,
+        checkpoints: Vec::new(),
         no_undo,
         undos: Vec::new(),
         bound: parameters,
@@ -148,8 +148,8 @@ struct Walk<'a> {
     /// This statement's `HashMap` was reported: once is enough for its type and its constructor.
     hash_told: bool,
     cfg: Vec<Attribute>,
-    /// A checkpoint stands before this place, in a block around it.
-    checkpoint: bool,
+    /// The checkpoints that stand before this place, in blocks around it, each with the context of its scope.
+    checkpoints: Vec<(String, Ident)>,
     /// Undos may stand here; if not, why not.
     no_undo: Option<messages::Message>,
     undos: Vec<Undo>,
@@ -217,9 +217,9 @@ impl VisitMut for Walk<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
         let (given, bound) = (self.given.clone(), self.bound.len());
         // It holds to the end of its block.
-        let checkpoint = self.checkpoint;
+        let checkpoints = self.checkpoints.len();
         visit_mut::visit_block_mut(self, block);
-        self.checkpoint = checkpoint;
+        self.checkpoints.truncate(checkpoints);
         self.given = given;
         self.bound.truncate(bound);
     }
@@ -228,9 +228,9 @@ impl VisitMut for Walk<'_> {
         let attrs = arm.attrs.clone();
         let (given, bound) = (self.given.clone(), self.bound.len());
         self.shadow(&arm.pat);
-        let checkpoint = self.checkpoint;
+        let checkpoints = self.checkpoints.len();
         self.under(&attrs, |walk| visit_mut::visit_arm_mut(walk, arm));
-        self.checkpoint = checkpoint;
+        self.checkpoints.truncate(checkpoints);
         self.given = given;
         self.bound.truncate(bound);
     }

@@ -90,7 +90,7 @@ impl Walk<'_> {
     fn undo(&mut self, name: &str, handler: &Expr) {
         if let Some(refused) = self.no_undo {
             self.errors.push(Place::of(handler), refused);
-        } else if !self.checkpoint {
+        } else if self.checkpoints.is_empty() {
             self.errors
                 .push(Place::of(handler), messages::UNDO_WITHOUT_CHECKPOINT);
         }

@@ -1,4 +1,4 @@
-//! `version!` and `removed!`: code that changes under live runs.
+//! `version!` and `removed!`: code that changes under live runs. `rollback!`: what is taken back within one.
 
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Lit, Macro};
@@ -6,7 +6,7 @@ use syn::{Expr, Lit, Macro};
 use super::macros::Named;
 use super::mail::option;
 use super::{Kind, Walk, print};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, peel};
 
@@ -37,6 +37,40 @@ impl Walk<'_> {
         let site = self.site(name, Kind::Version, span.into());
         self.visit_expr_mut(&mut latest);
         print::version(mac, &self.cx(), &site, &latest);
+    }
+
+    pub(super) fn rollback(
+        &mut self,
+        mac: &mut Macro,
+        Named { name, span }: Named,
+        list: Vec<Expr>,
+    ) {
+        let mut list = list.into_iter();
+        let (given, extra) = (list.next(), list.next());
+        let place = given.as_ref().map(Place::of);
+        let target = match (given.and_then(option), extra) {
+            (Some((word, Expr::Path(path))), None) if word == "to" => {
+                path.path.get_ident().cloned()
+            }
+            _ => None,
+        };
+        let Some(target) = target else {
+            let text = messages::MACRO_SHAPE.with(&["rollback", Durable::Rollback.shape()]);
+            let place = place.unwrap_or_else(|| Place::of(&mac.path));
+            return print::unread(mac, &Report::new(place, text));
+        };
+        let wanted = target.to_string();
+        let found = self
+            .checkpoints
+            .iter()
+            .rev()
+            .find(|(name, _)| *name == wanted);
+        let Some((_, of)) = found.cloned() else {
+            let text = messages::NO_SUCH_CHECKPOINT.with(&[&wanted]);
+            return print::unread(mac, &Report::new(target.span(), text));
+        };
+        let site = self.site(name, Kind::Rollback, span.into());
+        print::rollback(mac, &self.cx(), &site, &of, &wanted);
     }
 
     pub(super) fn removed(

@@ -3,7 +3,7 @@
 use std::task::{Poll, Waker};
 
 use super::inbox::{Dropped, Receiving, Sent};
-use super::ledger::Undoing;
+use super::ledger::{Rolling, Undoing};
 use super::tree::{Doing, Name, Pending, Stepping, Text};
 use super::{
     Attempt, Class, Container, Ending, Entered, Issue, Member, Op, Outcome, Phase, Queued, Replay,
@@ -464,6 +464,7 @@ impl Replay {
                 Doing::Sent(Some(Box::new((Kind::Reply, Ok(answer)))))
             }
             Op::Failed { kind, failure } => Doing::Sent(Some(Box::new((kind, Err(failure))))),
+            Op::Rollback { to } => Doing::Rolling(Rolling::new(to)),
             Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,
@@ -522,6 +523,7 @@ impl Replay {
                 }
             }
             Doing::Recv(_) => self.begin_recv(node),
+            Doing::Rolling(_) => pending.wake(),
             Doing::Sent(sent) => {
                 if let Some(sent) = sent.take() {
                     let (kind, sent) = *sent;
@@ -725,6 +727,7 @@ impl Replay {
                     }
                 }
                 Doing::Recv(receiving) => self.drop_receiving(node, *receiving, &mut dropped),
+                Doing::Rolling(rolling) => self.alive -= usize::from(rolling.running),
                 Doing::Now { .. } | Doing::Boundary(_) | Doing::Sent(_) | Doing::Child(_) => {}
             }
         }

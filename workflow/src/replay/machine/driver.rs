@@ -270,9 +270,19 @@ impl Replay {
             if self.tree.is_stale(node, stamp) {
                 continue;
             }
-            if let Some(step) = self.tree.get_mut(node).stepping() {
-                step.unsaved = false;
-                step.started |= started;
+            match self
+                .tree
+                .get_mut(node)
+                .op
+                .as_mut()
+                .map(|pending| &mut pending.op)
+            {
+                Some(Doing::Step(step)) => {
+                    step.unsaved = false;
+                    step.started |= started;
+                }
+                Some(Doing::Rolling(rolling)) => rolling.unsaved = false,
+                _ => {}
             }
             self.wake(node);
         }
@@ -319,7 +329,11 @@ impl Replay {
                     self.push_ended(node, ended, class);
                 }
                 Doing::Recv(_) => self.expire(node),
-                Doing::Now { .. } | Doing::Boundary(_) | Doing::Sent(_) | Doing::Child(_) => {}
+                Doing::Now { .. }
+                | Doing::Boundary(_)
+                | Doing::Sent(_)
+                | Doing::Rolling(_)
+                | Doing::Child(_) => {}
             }
         }
     }

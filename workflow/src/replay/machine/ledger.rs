@@ -8,9 +8,14 @@
 //! 4. When the code fails while entries are open, the run unwinds: its code is over, and what is left is the ledger.
 
 use std::collections::BTreeMap;
+use std::task::{Poll, Waker};
 
-use super::{Class, Phase, Queued, Replay, Scope};
-use crate::replay::{Body, Failure, Location, Payload, Record, RunState, Site};
+use super::code::remember;
+use super::tree::{Doing, Pending};
+use super::{Class, Phase, Queued, Replay, Scope, Ticket};
+use crate::replay::{
+    Body, Ended, Failure, Kind, Location, Payload, Record, RunState, Site, Timestamp,
+};
 
 /// An effect that may have to be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +38,8 @@ pub struct Ledger {
     entries: BTreeMap<u64, LedgerEntry>,
     /// The number of the newest entry there ever was.
     newest: u64,
+    /// The checkpoints that were passed, each with the newest entry then.
+    marks: BTreeMap<Location, u64>,
     /// The run unwinds, because of this.
     unwinds: Option<Unwinding>,
 }
@@ -66,7 +73,7 @@ impl Ledger {
     pub fn of(history: &[Record]) -> Self {
         let mut ledger = Self::default();
         for record in history {
-            ledger.take(&record.body);
+            ledger.take(&record.location, &record.body);
         }
         ledger
     }
@@ -87,8 +94,11 @@ impl Ledger {
     }
 
     /// Takes in what a record says of it.
-    pub fn take(&mut self, body: &Body) {
+    pub fn take(&mut self, at: &Location, body: &Body) {
         match body {
+            Body::Checkpoint => {
+                self.marks.insert(at.clone(), self.newest);
+            }
             Body::Armed {
                 number,
                 location,
@@ -134,6 +144,28 @@ impl Ledger {
     }
 }
 
+/// What a rollback is at.
+#[derive(Debug)]
+pub(super) struct Rolling {
+    to: Location,
+    /// An undo runs.
+    pub(super) running: bool,
+    /// The record of the last one is not durable yet.
+    pub(super) unsaved: bool,
+    over: bool,
+}
+
+impl Rolling {
+    pub(super) fn new(to: Location) -> Self {
+        Self {
+            to,
+            running: false,
+            unsaved: false,
+            over: false,
+        }
+    }
+}
+
 /// Where an entry's records lie: under no site, so that nothing takes them along.
 pub fn ledger_location(number: u64) -> Location {
     Location::root().site(LEDGER).iteration(number)
@@ -150,7 +182,93 @@ impl Replay {
 
     /// A checkpoint was reached. From here on failing means rolling back.
     pub fn checkpoint(&mut self, scope: Scope, site: &'static Site) {
-        self.say_once(scope, site, Body::Checkpoint);
+        if self.say_once(scope, site, Body::Checkpoint) {
+            let location = self.tree.location(scope.node).site(site.name);
+            self.ledger.take(&location, &Body::Checkpoint);
+        }
+    }
+
+    // ===== undoing a part, and going on =====
+
+    /// The next entry that a rollback has to undo; asked again when that is done. Its undo counts as a body until
+    /// [`undone`](Self::undone). Pending while the last one is not durable, and when nothing is left: then the outcome comes.
+    pub fn poll_undo(&mut self, ticket: &Ticket, waker: &Waker) -> Poll<LedgerEntry> {
+        if self.tree.is_stale(ticket.node, ticket.stamp) {
+            return Poll::Pending;
+        }
+        let held = !self.is_open() || self.draining || self.choices > 0;
+        let Some(Pending {
+            op: Doing::Rolling(rolling),
+            waker: parked,
+            ..
+        }) = &mut self.tree.get_mut(ticket.node).op
+        else {
+            return Poll::Pending;
+        };
+        remember(parked, waker);
+        if rolling.running || rolling.unsaved || rolling.over {
+            return Poll::Pending;
+        }
+        if held {
+            self.held.push((ticket.node, ticket.stamp));
+            self.forced |= self.has_queued_choice();
+            return Poll::Pending;
+        }
+        let mark = self.ledger.marks.get(&rolling.to).copied();
+        // A checkpoint that was not passed has nothing after it.
+        let after = mark.unwrap_or(u64::MAX);
+        let next = self.ledger.newest().filter(|entry| entry.number > after);
+        if let Some(entry) = next.cloned() {
+            rolling.running = true;
+            self.alive += 1;
+            return Poll::Ready(entry);
+        }
+        rolling.over = true;
+        let nothing = Payload::json(&b"null"[..]);
+        let ended = Ended {
+            kind: Kind::Rollback,
+            outcome: Ok(nothing),
+            attempts: 0,
+            started_at: Timestamp::default(),
+            input_hash: None,
+        };
+        self.push_ended(ticket.node, ended, Class::Durable);
+        Poll::Pending
+    }
+
+    /// An attempt to undo an entry ended.
+    pub fn undone(
+        &mut self,
+        ticket: &Ticket,
+        number: u64,
+        attempt: u32,
+        outcome: Result<(), Failure>,
+    ) {
+        if self.phase == Phase::Diverged || self.tree.is_stale(ticket.node, ticket.stamp) {
+            return;
+        }
+        let Some(Pending {
+            op: Doing::Rolling(rolling),
+            ..
+        }) = &mut self.tree.get_mut(ticket.node).op
+        else {
+            return;
+        };
+        rolling.unsaved = true;
+        self.alive -= usize::from(std::mem::take(&mut rolling.running));
+        let body = Body::Undone {
+            undoes: number,
+            attempt,
+            outcome,
+            skipped: None,
+        };
+        let location = ledger_location(number);
+        self.ledger.take(&location, &body);
+        let queued = Queued {
+            notify: Some((ticket.node, ticket.stamp)),
+            ..Queued::new(location, body, Class::Durable)
+        };
+        self.push(queued);
     }
 
     /// The entries so far are final.
@@ -232,7 +350,7 @@ impl Replay {
             undo: undoing.path.to_owned(),
             output,
         };
-        self.ledger.take(&body);
+        self.ledger.take(&Location::root(), &body);
         self.push(Queued::new(ledger_location(number), body, Class::Durable));
         self.queue.back_mut().expect("an entry was just queued")
     }

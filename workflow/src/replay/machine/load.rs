@@ -62,7 +62,7 @@ impl Replay {
             }
             replay.last_seq = record.seq;
             if record.body.is_fact() {
-                replay.ledger.take(&record.body);
+                replay.ledger.take(&record.location, &record.body);
                 replay.load_fact(record.location, &record.body);
                 continue;
             }

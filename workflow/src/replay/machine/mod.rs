@@ -135,6 +135,11 @@ pub enum Op {
     },
     /// A child run.
     Child(ChildStart),
+    /// The undoing of what was done since a checkpoint. Ask `poll_undo` beside `poll_outcome`.
+    Rollback {
+        /// The checkpoint.
+        to: Location,
+    },
     /// What could not even be begun, recorded as a failure of the site.
     Failed {
         /// What was to be done.
@@ -155,6 +160,7 @@ impl Op {
             Self::Reply { .. } => Kind::Reply,
             Self::Child(_) => Kind::Child,
             Self::Failed { kind, .. } => *kind,
+            Self::Rollback { .. } => Kind::Rollback,
         }
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::carry::{Boundary, Carrying};
 use super::inbox::{ChildStart, Receiving, Sent};
-use super::ledger::Undoing;
+use super::ledger::{Rolling, Undoing};
 use super::{Outcome, Scope, Ticket};
 use crate::replay::{Failure, Kind, Location, Message, Opened, RunId, Segment, Site, Timestamp};
 
@@ -193,6 +193,7 @@ pub(super) enum Doing {
     Recv(Box<Receiving>),
     /// What is sent, or why it cannot be, until its record is queued.
     Sent(Option<Box<(Kind, Result<Sent, Failure>)>>),
+    Rolling(Rolling),
     /// The child to be started, until it is.
     Child(Option<Box<ChildStart>>),
 }
