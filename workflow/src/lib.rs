@@ -123,7 +123,7 @@ pub use context::{
 pub use engine::{
     AttachError, BuildError, Cancel, CancelError, Clock, Definition, Engine, EngineBuilder,
     ErrorEvent, ParkedRun, RequestError, Retry, RunHandle, SendError, SkipUndoError, StartError,
-    Status, SystemClock, TokioClock, Watch,
+    Status, SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

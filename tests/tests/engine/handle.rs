@@ -65,14 +65,15 @@ async fn a_watch_sees_every_committed_record_in_order_and_ends() {
     let run = engine.start("a", working(50)).await.unwrap();
     let mut watch = run.watch(1);
     let mut seen = Vec::new();
-    while let Some(record) = watch.next().await.unwrap() {
-        seen.push((*record).clone());
+    while let Some(watched) = watch.next().await.unwrap() {
+        seen.push((**watched.record().unwrap()).clone());
     }
     let history = run.history().await.unwrap();
     assert_eq!(seen, history);
     assert!(history.len() >= 4);
     let mut later = run.watch(3);
-    assert_eq!(later.next().await.unwrap().unwrap().seq, 3);
+    let third = later.next().await.unwrap().unwrap();
+    assert_eq!(third.record().unwrap().seq, 3);
 }
 
 // RVT-EVICT-02 RVT-EVICT-05 RVT-FIX-22

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use workflow::{Engine, Failure, Record, sleep, step, workflow};
+use workflow::{Engine, Failure, Record, Watched, sleep, step, workflow};
 use workflow_tests::{Counter, World, pass};
 
 #[step]
@@ -111,6 +111,28 @@ async fn a_carried_loop_ends_and_its_early_iterations_are_gone() {
     );
     assert_eq!(calls.count(), 4);
     assert_eq!(engine.run("g", given()).await.unwrap(), "3 xxx");
+}
+
+// M16
+#[tokio::test(start_paused = true)]
+async fn who_watches_from_the_beginning_is_told_which_records_are_gone() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls).await;
+    engine.run("a", counting(6)).await.unwrap();
+    let run = engine.attach::<counting>("a").await.unwrap();
+    let mut watch = run.watch(1);
+    let (mut seen, mut gone) = (Vec::new(), Vec::new());
+    while let Some(watched) = watch.next().await.unwrap() {
+        match watched {
+            Watched::Record(record) => seen.push(record.seq),
+            Watched::Gap { from, to } => gone.extend(from..=to),
+        }
+    }
+    let last = run.status().await.unwrap().records;
+    let mut all = [seen.clone(), gone.clone()].concat();
+    all.sort_unstable();
+    assert_eq!(all, (1..=last).collect::<Vec<_>>());
+    assert!(!gone.is_empty() && seen.is_sorted());
 }
 
 #[tokio::test(start_paused = true)]

@@ -251,6 +251,31 @@ impl<W: Workflow> fmt::Debug for RunHandle<W> {
     }
 }
 
+/// What a [`Watch`] gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watched {
+    /// A committed record.
+    Record(Arc<Record>),
+    /// Records with these numbers, both included, were deleted before they were read: an iteration was pruned, a race was
+    /// lost, a site was removed.
+    Gap {
+        /// The first of them.
+        from: u64,
+        /// The last of them.
+        to: u64,
+    },
+}
+
+impl Watched {
+    /// The record, if it is one.
+    pub fn record(&self) -> Option<&Arc<Record>> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Gap { .. } => None,
+        }
+    }
+}
+
 /// The committed records of a run, as they come. Made by [`RunHandle::watch`].
 pub struct Watch<W: Workflow> {
     handle: RunHandle<W>,
@@ -261,14 +286,14 @@ pub struct Watch<W: Workflow> {
 }
 
 impl<W: Workflow> Watch<W> {
-    /// The next record; `None` after the run's last one, or when the engine was shut down.
+    /// The next record, or that some are missing; `None` after the run's last one, or when the engine was shut down.
     ///
     /// # Errors
     /// The store failed; asking again is safe.
     ///
     /// # Cancel safety
     /// Nothing is lost when this future is dropped.
-    pub async fn next(&mut self) -> Result<Option<Arc<Record>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Watched>, Error> {
         while self.ready.is_empty() {
             if self.behind {
                 // What is stored first. What is committed from now on is on the board, because it is watched.
@@ -300,12 +325,18 @@ impl<W: Workflow> Watch<W> {
             }
             self.ready.reverse();
         }
+        let missing = self.ready.last().filter(|record| record.seq > self.next);
+        if let Some(record) = missing {
+            let (from, to) = (self.next, record.seq - 1);
+            self.next = record.seq;
+            return Ok(Some(Watched::Gap { from, to }));
+        }
         let record = self.ready.pop();
         if let Some(record) = &record {
             self.next = record.seq + 1;
             self.over |= matches!(record.body, Body::Finished(_));
         }
-        Ok(record)
+        Ok(record.map(Watched::Record))
     }
 
     /// The number of the record that comes next: give it to [`RunHandle::watch`] to go on from here.

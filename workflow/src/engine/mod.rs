@@ -33,7 +33,7 @@ pub use builder::EngineBuilder;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
-pub use handle::{RunHandle, Status, Watch};
+pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
 pub use registry::Definition;
