@@ -36,6 +36,11 @@ impl Counting {
 
     /// One iteration and the boundary after it; the batches that were written on the way.
     fn turn(&mut self, log: &mut Vec<Batch>) {
+        self.iterate(log);
+        self.cross();
+    }
+
+    fn iterate(&mut self, log: &mut Vec<Batch>) {
         let iteration = self.replay.member(self.carried, Member::Iter(self.next));
         match self.replay.issue(iteration, &A, STEP) {
             Issue::Ready(_) => {}
@@ -56,6 +61,9 @@ impl Counting {
         self.replay.leave(iteration);
         self.next += 1;
         self.count += 10;
+    }
+
+    fn cross(&mut self) {
         let state = Payload::json(self.count.to_string());
         let issue = self
             .replay
@@ -150,6 +158,32 @@ fn iterations_beyond_what_is_kept_are_deleted_with_the_commit_that_comes_anyway(
     );
     log.push(counting.replay.poll_append(at(0)).unwrap());
     assert_eq!(iterations(&store(&log)), ["l[5]/a", "l[6]/a"]);
+}
+
+// A loop that keeps one iteration still has what its last one began with: what it gives is derived from that again.
+#[test]
+fn a_loop_that_has_ended_is_ended_from_its_last_boundary_again_however_little_it_keeps() {
+    let mut log = Vec::new();
+    let mut counting = Counting::enter(live());
+    for _ in 0..3 {
+        counting.turn(&mut log);
+    }
+    counting.iterate(&mut log);
+    let keeping = Keeping { every: 1, keep: 1 };
+    counting.replay.finish_loop(counting.carried, 4, keeping);
+    counting.replay.leave(counting.carried);
+    let finished = Finished::Completed(Payload::json("40"));
+    assert!(counting.replay.finish(finished));
+    log.push(counting.replay.poll_append(at(0)).unwrap());
+
+    let mut history = store(&log);
+    history.pop();
+    let mut again = Counting::enter(load(history));
+    assert_eq!((again.next, again.count), (3, 30));
+    let mut more = Vec::new();
+    again.iterate(&mut more);
+    assert!(again.ran.is_empty() && more.is_empty());
+    assert_eq!(again.count, 40);
 }
 
 #[test]
