@@ -8,7 +8,7 @@
 
 use super::tree::{Doing, Name, Pending};
 use super::{Class, Issue, Outcome, Ready, Replay, Scope};
-use crate::replay::{Body, Payload, Segment};
+use crate::replay::{Body, Location, Message, Payload, Segment};
 
 /// How a carried loop is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub(super) struct Carrying {
     lowest: u64,
     /// How many boundaries were queued since the batch of that number.
     unsaved: (u64, u64),
+    /// What was taken in the iterations that are covered and still recorded: it goes back if the branch loses in which the
+    /// loop stands.
+    pub(super) taken: Vec<(Location, Message)>,
 }
 
 impl Replay {
@@ -44,6 +47,10 @@ impl Replay {
     pub fn resume(&mut self, carried: Scope) -> Option<Issue> {
         let carrying = self.tree.rare(carried.node).carrying.as_mut()?;
         let node = carrying.newest.take()?;
+        let taken = std::mem::take(&mut carrying.taken);
+        if let Some(branch) = self.race_branch(carried.node) {
+            self.tree.rare(branch).taken.extend(taken);
+        }
         self.tree.get_mut(node).issued = true;
         if self.branching == 0 && self.is_next(node) {
             self.turns.pop_front();
@@ -151,8 +158,10 @@ impl Replay {
             .chain(self.tree.children(node))
             .collect();
         for covered in earlier {
-            // What it had taken stays taken.
-            drop(self.drop_branch(covered));
+            let location = self.tree.location_of(covered);
+            let taken = self.drop_branch(covered).taken.into_iter();
+            let taken: Vec<_> = taken.map(|message| (location.clone(), message)).collect();
+            self.carrying(carried).taken.extend(taken);
         }
         // Facts come in with the rest, so all there are in the loop so far lie in what is covered.
         self.forget_facts(&location);

@@ -660,7 +660,10 @@ impl Replay {
             let ended = node.outcome.take();
             if let Some(rare) = &mut node.rare {
                 *branching -= u32::from(rare.branching);
-                let taken = std::mem::take(&mut rare.taken);
+                let mut taken = std::mem::take(&mut rare.taken);
+                if let Some(carrying) = &mut rare.carrying {
+                    taken.append(&mut carrying.taken);
+                }
                 dropped
                     .taken
                     .extend(taken.into_iter().map(|(_, message)| message));

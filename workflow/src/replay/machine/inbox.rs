@@ -535,7 +535,7 @@ impl Replay {
     }
 
     /// The branch of a race that a node lies in, the innermost.
-    fn race_branch(&self, node: u32) -> Option<u32> {
+    pub(super) fn race_branch(&self, node: u32) -> Option<u32> {
         let mut at = node;
         while at != super::Scope::ROOT.node {
             let found = self.tree.get(at);

@@ -292,3 +292,71 @@ fn carry_may_be_added_to_a_loop_but_neither_changed_nor_dropped() {
     counting.turn(&mut Vec::new());
     assert!(counting.ran.is_empty(), "its step is recorded");
 }
+
+// U9: what an iteration has taken that is recorded still goes back when the branch loses, also when a replay starts behind it.
+#[test]
+fn what_a_covered_iteration_had_taken_goes_back_with_the_branch_it_lies_in() {
+    static M: Site = Site::new("m", Kind::Recv, "m", "src/x.rs", 30);
+    let wanted = || Wanted {
+        channels: vec!["c".to_owned()],
+        until: None,
+        poll: false,
+        count: 1,
+        exactly: false,
+    };
+    let keeping = Keeping { every: 1, keep: 1 };
+    let message = Message {
+        id: 1,
+        channel: "c".to_owned(),
+        arrival: 1,
+        at: at(0),
+        dedup: None,
+        reply_to: None,
+        payload: Payload::json("1"),
+    };
+    // race!(r, a = { carried loop { recv } }, b = { step })
+    let open = |replay: &mut Replay| {
+        let Entered::Open { scope: race, .. } =
+            replay.enter(Scope::ROOT, &R, Container::Race(&["a", "b"]))
+        else {
+            panic!()
+        };
+        let a = replay.member(race, Member::Branch("a"));
+        let Entered::Open { scope: carried, .. } = replay.enter(a, &L, Container::Carry(&["n"]))
+        else {
+            panic!()
+        };
+        let b = replay.member(race, Member::Branch("b"));
+        (race, carried, b)
+    };
+    let mut replay = live();
+    let mut history = append(&mut replay);
+    let (_, carried, b) = open(&mut replay);
+    assert!(replay.resume(carried).is_none());
+    let iteration = replay.member(carried, Member::Iter(0));
+    let receive = pending(replay.issue(iteration, &M, Op::Recv(wanted())));
+    let step = pending(replay.issue(b, &B, STEP));
+    replay.handle_inbox(vec![Incoming::Message(message.clone())], false);
+    assert!(replay.poll_offer(&receive, Waker::noop()).is_ready());
+    replay.accept(&receive, Vec::new());
+    history.extend(append(&mut replay));
+    assert!(replay.poll_handout());
+    assert!(replay.poll_outcome(&receive, Waker::noop()).is_ready());
+    replay.leave(iteration);
+    pending(replay.boundary(carried, 1, Payload::json("1"), keeping));
+    run(&mut replay, &step, "1");
+    history.extend(append(&mut replay));
+
+    let mut replay = load(history);
+    let (race, carried, b) = open(&mut replay);
+    let boundary = pending(replay.resume(carried).unwrap());
+    let step = pending(replay.issue(b, &B, STEP));
+    assert!(replay.poll_handout());
+    assert!(replay.poll_outcome(&boundary, Waker::noop()).is_ready());
+    assert!(replay.poll_handout());
+    got(&mut replay, &step).unwrap();
+    assert!(replay.decide(race, 1));
+    replay.leave(race);
+    assert!(replay.finish(Finished::Completed(Payload::json("1"))));
+    assert_eq!(replay.poll_append(at(0)).unwrap().returns, [message]);
+}
