@@ -608,8 +608,9 @@ impl Replay {
             let Some(branch) = self.tree.find(race, Segment::Branch(name)) else {
                 continue;
             };
-            if self.tree.get(branch).touched {
-                let location = self.tree.location(branch);
+            let location = self.tree.location(branch);
+            // A fact leaves no trace in the tree.
+            if self.tree.get(branch).touched || self.has_facts(&location) {
                 dropped.unsaved.extend(self.forget_queued(&location));
                 self.deletes.push(location);
             }
