@@ -481,10 +481,6 @@ impl Driver {
         let done = {
             let mut replay = self.run.replay();
             replay.handle_appended();
-            if append.create.is_some() {
-                // Messages may have been kept for it, and are in its inbox only now.
-                replay.handle_news();
-            }
             replay.phase() == Phase::Done
         };
         self.tell(&append.records);

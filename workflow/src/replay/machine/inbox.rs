@@ -237,9 +237,13 @@ impl Replay {
     // ===== said by the driver =====
 
     /// The arrival after which the inbox is to be read now, if it is: answered by [`handle_inbox`](Self::handle_inbox).
+    /// Not before the run's beginning is durable: what was sent before that is in its inbox from then on.
     pub fn wants_inbox(&self) -> Option<u64> {
-        let wants =
-            self.is_open() && !self.draining && !self.inbox.fresh && self.inbox.has_waiters();
+        let wants = self.is_open()
+            && self.last_seq > 0
+            && !self.draining
+            && !self.inbox.fresh
+            && self.inbox.has_waiters();
         wants.then_some(self.inbox.seen)
     }
 
