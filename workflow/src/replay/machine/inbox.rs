@@ -250,10 +250,9 @@ impl Replay {
     /// Something came into the inbox since it was read.
     pub fn handle_news(&mut self) {
         self.inbox.fresh = false;
-        if self.row.waits.is_some() {
-            // The store may have made the run due because of it: whatever the row is to say has to be said again.
-            self.row.wake_at = Some(Timestamp::MIN);
-        }
+        // The store may have made the run due because of it, also while a batch that ended its waiting was being written:
+        // whatever the row is to say has to be said again.
+        self.row.wake_at = Some(Timestamp::MIN);
     }
 
     /// What lies in the inbox after what was read before, in arrival order; `more` when that is not all.

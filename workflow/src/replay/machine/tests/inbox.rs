@@ -139,6 +139,31 @@ fn a_run_that_waits_says_for_what_and_may_leave_memory() {
     );
 }
 
+// 11: a message may come while the batch is written that says that the run waits no more. The store, which does not know
+// that yet, makes the run due.
+#[test]
+fn a_run_that_was_made_due_by_a_message_says_when_it_is_due_the_next_time_it_waits() {
+    let mut replay = live();
+    append(&mut replay);
+    let ticket = recv(&mut replay, Scope::ROOT, &M, wanted(&["c"]));
+    replay.handle_inbox(Vec::new(), false);
+    assert_eq!(replay.poll_suspend(), None);
+    append(&mut replay);
+    arrive(&mut replay, &[(1, "c")]);
+    take(&mut replay, &ticket);
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert_eq!(batch.waits, Some(None));
+    replay.handle_news();
+    replay.handle_appended();
+    assert!(replay.poll_handout());
+    taken(&mut replay, &ticket);
+    recv(&mut replay, Scope::ROOT, &M2, wanted(&["d"]));
+    replay.handle_inbox(vec![Incoming::Message(message(2, "c"))], false);
+    assert_eq!(replay.poll_suspend(), None);
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert_eq!(batch.wake_at, Some(None));
+}
+
 // RVT-MSG-16, RVT-MSG-11
 #[test]
 fn several_are_taken_in_arrival_order_over_all_channels() {
