@@ -491,10 +491,6 @@ impl Driver {
         let (done, unwinding) = {
             let mut replay = self.run.replay();
             replay.handle_appended();
-            if append.create.is_some() {
-                // Messages may have been kept for it, and are in its inbox only now.
-                replay.handle_news();
-            }
             let done = replay.phase() == Phase::Done;
             let ledger = replay.ledger();
             let unwinding = (done && ledger.unwinds().is_some())

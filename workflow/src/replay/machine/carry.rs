@@ -4,11 +4,11 @@
 //!    it is its boundary's turn, not before (Z1).
 //! 2. A boundary is recorded at the iteration that it ends. So deleting an iteration deletes its boundary.
 //! 3. Iterations before the newest recorded boundary are covered: the code does not come to them again.
-//! 4. The last iteration is never deleted: what a `break` gives is derived from it again.
+//! 4. The last iteration and the boundary before it are never deleted: what a `break` gives is derived from them again.
 
 use super::tree::{Doing, Name, Pending};
 use super::{Class, Issue, Outcome, Ready, Replay, Scope};
-use crate::replay::{Body, Payload, Segment};
+use crate::replay::{Body, Location, Message, Payload, Segment};
 
 /// How a carried loop is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub(super) struct Carrying {
     lowest: u64,
     /// How many boundaries were queued since the batch of that number.
     unsaved: (u64, u64),
+    /// What was taken in the iterations that are covered and still recorded: it goes back if the branch loses in which the
+    /// loop stands.
+    pub(super) taken: Vec<(Location, Message)>,
 }
 
 impl Replay {
@@ -44,6 +47,10 @@ impl Replay {
     pub fn resume(&mut self, carried: Scope) -> Option<Issue> {
         let carrying = self.tree.rare(carried.node).carrying.as_mut()?;
         let node = carrying.newest.take()?;
+        let taken = std::mem::take(&mut carrying.taken);
+        if let Some(branch) = self.race_branch(carried.node) {
+            self.tree.rare(branch).taken.extend(taken);
+        }
         self.tree.get_mut(node).issued = true;
         if self.branching == 0 && self.is_next(node) {
             self.turns.pop_front();
@@ -78,10 +85,11 @@ impl Replay {
         self.in_its_turn(node)
     }
 
-    /// The loop has come to its end after `iterations`: those beyond what is kept are deleted with the next batch.
+    /// The loop has come to its end after `iterations`: those beyond what is kept are deleted with the next batch. The one
+    /// before the last stays with the last, whatever is kept: its boundary is what the last one begins with.
     pub fn finish_loop(&mut self, carried: Scope, iterations: u64, keeping: Keeping) {
         if !self.is_stopped() && !self.tree.is_stale(carried.node, carried.stamp) {
-            self.prune(carried.node, iterations, keeping.keep);
+            self.prune(carried.node, iterations, keeping.keep.max(2));
         }
     }
 
@@ -150,8 +158,10 @@ impl Replay {
             .chain(self.tree.children(node))
             .collect();
         for covered in earlier {
-            // What it had taken stays taken.
-            drop(self.drop_branch(covered));
+            let location = self.tree.location_of(covered);
+            let taken = self.drop_branch(covered).taken.into_iter();
+            let taken: Vec<_> = taken.map(|message| (location.clone(), message)).collect();
+            self.carrying(carried).taken.extend(taken);
         }
         // Facts come in with the rest, so all there are in the loop so far lie in what is covered.
         self.forget_facts(&location);

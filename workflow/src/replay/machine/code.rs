@@ -646,8 +646,9 @@ impl Replay {
             let Some(branch) = self.tree.find(race, Segment::Branch(name)) else {
                 continue;
             };
-            if self.tree.get(branch).touched {
-                let location = self.tree.location(branch);
+            let location = self.tree.location(branch);
+            // A fact leaves no trace in the tree.
+            if self.tree.get(branch).touched || self.has_facts(&location) {
                 dropped.unsaved.extend(self.forget_queued(&location));
                 self.deletes.push(location);
             }
@@ -698,7 +699,10 @@ impl Replay {
             let ended = node.outcome.take();
             if let Some(rare) = &mut node.rare {
                 *branching -= u32::from(rare.branching);
-                let taken = std::mem::take(&mut rare.taken);
+                let mut taken = std::mem::take(&mut rare.taken);
+                if let Some(carrying) = &mut rare.carrying {
+                    taken.append(&mut carrying.taken);
+                }
                 dropped
                     .taken
                     .extend(taken.into_iter().map(|(_, message)| message));

@@ -132,6 +132,13 @@ impl Replay {
         self.facts.insert(location, fact);
     }
 
+    /// Whether something is said at or under a scope.
+    pub(super) fn has_facts(&self, scope: &Location) -> bool {
+        let mut from = self.facts.range(scope..);
+        from.next()
+            .is_some_and(|(location, _)| location.is_under(scope))
+    }
+
     /// Forgets what is said at and under a scope that is covered.
     pub(super) fn forget_facts(&mut self, scope: &Location) {
         let gone: Vec<_> = self

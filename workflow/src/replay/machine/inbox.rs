@@ -237,19 +237,22 @@ impl Replay {
     // ===== said by the driver =====
 
     /// The arrival after which the inbox is to be read now, if it is: answered by [`handle_inbox`](Self::handle_inbox).
+    /// Not before the run's beginning is durable: what was sent before that is in its inbox from then on.
     pub fn wants_inbox(&self) -> Option<u64> {
-        let wants =
-            self.is_open() && !self.draining && !self.inbox.fresh && self.inbox.has_waiters();
+        let wants = self.is_open()
+            && self.last_seq > 0
+            && !self.draining
+            && !self.inbox.fresh
+            && self.inbox.has_waiters();
         wants.then_some(self.inbox.seen)
     }
 
     /// Something came into the inbox since it was read.
     pub fn handle_news(&mut self) {
         self.inbox.fresh = false;
-        if self.row.waits.is_some() {
-            // The store may have made the run due because of it: whatever the row is to say has to be said again.
-            self.row.wake_at = Some(Timestamp::MIN);
-        }
+        // The store may have made the run due because of it, also while a batch that ended its waiting was being written:
+        // whatever the row is to say has to be said again.
+        self.row.wake_at = Some(Timestamp::MIN);
     }
 
     /// What lies in the inbox after what was read before, in arrival order; `more` when that is not all.
@@ -535,7 +538,7 @@ impl Replay {
     }
 
     /// The branch of a race that a node lies in, the innermost.
-    fn race_branch(&self, node: u32) -> Option<u32> {
+    pub(super) fn race_branch(&self, node: u32) -> Option<u32> {
         let mut at = node;
         while at != super::Scope::ROOT.node {
             let found = self.tree.get(at);

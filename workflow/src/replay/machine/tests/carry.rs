@@ -36,6 +36,11 @@ impl Counting {
 
     /// One iteration and the boundary after it; the batches that were written on the way.
     fn turn(&mut self, log: &mut Vec<Batch>) {
+        self.iterate(log);
+        self.cross();
+    }
+
+    fn iterate(&mut self, log: &mut Vec<Batch>) {
         let iteration = self.replay.member(self.carried, Member::Iter(self.next));
         match self.replay.issue(iteration, &A, STEP) {
             Issue::Ready(_) => {}
@@ -56,6 +61,9 @@ impl Counting {
         self.replay.leave(iteration);
         self.next += 1;
         self.count += 10;
+    }
+
+    fn cross(&mut self) {
         let state = Payload::json(self.count.to_string());
         let issue = self
             .replay
@@ -150,6 +158,32 @@ fn iterations_beyond_what_is_kept_are_deleted_with_the_commit_that_comes_anyway(
     );
     log.push(counting.replay.poll_append(at(0)).unwrap());
     assert_eq!(iterations(&store(&log)), ["l[5]/a", "l[6]/a"]);
+}
+
+// A loop that keeps one iteration still has what its last one began with: what it gives is derived from that again.
+#[test]
+fn a_loop_that_has_ended_is_ended_from_its_last_boundary_again_however_little_it_keeps() {
+    let mut log = Vec::new();
+    let mut counting = Counting::enter(live());
+    for _ in 0..3 {
+        counting.turn(&mut log);
+    }
+    counting.iterate(&mut log);
+    let keeping = Keeping { every: 1, keep: 1 };
+    counting.replay.finish_loop(counting.carried, 4, keeping);
+    counting.replay.leave(counting.carried);
+    let finished = Finished::Completed(Payload::json("40"));
+    assert!(counting.replay.finish(finished));
+    log.push(counting.replay.poll_append(at(0)).unwrap());
+
+    let mut history = store(&log);
+    history.pop();
+    let mut again = Counting::enter(load(history));
+    assert_eq!((again.next, again.count), (3, 30));
+    let mut more = Vec::new();
+    again.iterate(&mut more);
+    assert!(again.ran.is_empty() && more.is_empty());
+    assert_eq!(again.count, 40);
 }
 
 #[test]
@@ -257,4 +291,72 @@ fn carry_may_be_added_to_a_loop_but_neither_changed_nor_dropped() {
     let mut counting = Counting::enter(load(append(&mut replay)));
     counting.turn(&mut Vec::new());
     assert!(counting.ran.is_empty(), "its step is recorded");
+}
+
+// U9: what an iteration has taken that is recorded still goes back when the branch loses, also when a replay starts behind it.
+#[test]
+fn what_a_covered_iteration_had_taken_goes_back_with_the_branch_it_lies_in() {
+    static M: Site = Site::new("m", Kind::Recv, "m", "src/x.rs", 30);
+    let wanted = || Wanted {
+        channels: vec!["c".to_owned()],
+        until: None,
+        poll: false,
+        count: 1,
+        exactly: false,
+    };
+    let keeping = Keeping { every: 1, keep: 1 };
+    let message = Message {
+        id: 1,
+        channel: "c".to_owned(),
+        arrival: 1,
+        at: at(0),
+        dedup: None,
+        reply_to: None,
+        payload: Payload::json("1"),
+    };
+    // race!(r, a = { carried loop { recv } }, b = { step })
+    let open = |replay: &mut Replay| {
+        let Entered::Open { scope: race, .. } =
+            replay.enter(Scope::ROOT, &R, Container::Race(&["a", "b"]))
+        else {
+            panic!()
+        };
+        let a = replay.member(race, Member::Branch("a"));
+        let Entered::Open { scope: carried, .. } = replay.enter(a, &L, Container::Carry(&["n"]))
+        else {
+            panic!()
+        };
+        let b = replay.member(race, Member::Branch("b"));
+        (race, carried, b)
+    };
+    let mut replay = live();
+    let mut history = append(&mut replay);
+    let (_, carried, b) = open(&mut replay);
+    assert!(replay.resume(carried).is_none());
+    let iteration = replay.member(carried, Member::Iter(0));
+    let receive = pending(replay.issue(iteration, &M, Op::Recv(wanted())));
+    let step = pending(replay.issue(b, &B, STEP));
+    replay.handle_inbox(vec![Incoming::Message(message.clone())], false);
+    assert!(replay.poll_offer(&receive, Waker::noop()).is_ready());
+    replay.accept(&receive, Vec::new());
+    history.extend(append(&mut replay));
+    assert!(replay.poll_handout());
+    assert!(replay.poll_outcome(&receive, Waker::noop()).is_ready());
+    replay.leave(iteration);
+    pending(replay.boundary(carried, 1, Payload::json("1"), keeping));
+    run(&mut replay, &step, "1");
+    history.extend(append(&mut replay));
+
+    let mut replay = load(history);
+    let (race, carried, b) = open(&mut replay);
+    let boundary = pending(replay.resume(carried).unwrap());
+    let step = pending(replay.issue(b, &B, STEP));
+    assert!(replay.poll_handout());
+    assert!(replay.poll_outcome(&boundary, Waker::noop()).is_ready());
+    assert!(replay.poll_handout());
+    got(&mut replay, &step).unwrap();
+    assert!(replay.decide(race, 1));
+    replay.leave(race);
+    assert!(replay.finish(Finished::Completed(Payload::json("1"))));
+    assert_eq!(replay.poll_append(at(0)).unwrap().returns, [message]);
 }

@@ -237,3 +237,36 @@ fn a_block_whose_failures_stop_at_its_edge_is_entered_again() {
     replay.leave(scope);
     assert!(replay.handle_quiet());
 }
+
+// 9: nothing stays recorded under a loser.
+#[test]
+fn a_version_that_a_losing_branch_was_pinned_to_is_deleted_with_it_also_after_a_restart() {
+    let open = |replay: &mut Replay| {
+        let Entered::Open { scope: race, .. } =
+            replay.enter(Scope::ROOT, &R, Container::Race(&["a", "b"]))
+        else {
+            panic!()
+        };
+        let a = replay.member(race, Member::Branch("a"));
+        assert_eq!(replay.pin(a, &V, 2), Pinned::Version(2));
+        (race, replay.member(race, Member::Branch("b")))
+    };
+    let mut replay = live();
+    let (_, b) = open(&mut replay);
+    let step = pending(replay.issue(b, &B, STEP));
+    replay.handle_flush();
+    let mut history = append(&mut replay);
+    run(&mut replay, &step, "1");
+    history.extend(append(&mut replay));
+
+    let mut replay = load(history);
+    let (race, b) = open(&mut replay);
+    let step = pending(replay.issue(b, &B, STEP));
+    assert!(replay.poll_handout());
+    got(&mut replay, &step).unwrap();
+    assert!(replay.decide(race, 1));
+    replay.leave(race);
+    assert!(replay.finish(Finished::Completed(Payload::json("1"))));
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert_eq!(batch.deletes, [Location::root().site("r").branch("a")]);
+}

@@ -67,6 +67,12 @@ fn recv(replay: &mut Replay, scope: Scope, site: &'static Site, wanted: Wanted) 
 fn a_message_that_is_there_is_taken_in_one_commit_and_given_again_on_replay() {
     let mut replay = live();
     let ticket = recv(&mut replay, Scope::ROOT, &M, wanted(&["c"]));
+    assert_eq!(
+        replay.wants_inbox(),
+        None,
+        "what was sent before the run began is in its inbox once that is durable"
+    );
+    let mut history = append(&mut replay);
     assert_eq!(replay.wants_inbox(), Some(0), "it looks first");
     arrive(&mut replay, &[(1, "other"), (2, "c"), (3, "c")]);
     assert_eq!(take(&mut replay, &ticket), [2]);
@@ -79,14 +85,15 @@ fn a_message_that_is_there_is_taken_in_one_commit_and_given_again_on_replay() {
     assert_eq!(batch.takes, [2]);
     assert_eq!(
         batch.records.len(),
-        2,
-        "begun and taken, and no record of waiting"
+        1,
+        "it is taken, and no record of waiting"
     );
     replay.handle_appended();
     assert!(replay.poll_handout());
     assert_eq!(taken(&mut replay, &ticket), Some(vec![2]));
 
-    let mut replay = load(batch.records);
+    history.extend(batch.records);
+    let mut replay = load(history);
     let Issue::Ready(Outcome::Taken(again)) =
         replay.issue(Scope::ROOT, &M, Op::Recv(wanted(&["c"])))
     else {
@@ -132,6 +139,31 @@ fn a_run_that_waits_says_for_what_and_may_leave_memory() {
     );
 }
 
+// 11: a message may come while the batch is written that says that the run waits no more. The store, which does not know
+// that yet, makes the run due.
+#[test]
+fn a_run_that_was_made_due_by_a_message_says_when_it_is_due_the_next_time_it_waits() {
+    let mut replay = live();
+    append(&mut replay);
+    let ticket = recv(&mut replay, Scope::ROOT, &M, wanted(&["c"]));
+    replay.handle_inbox(Vec::new(), false);
+    assert_eq!(replay.poll_suspend(), None);
+    append(&mut replay);
+    arrive(&mut replay, &[(1, "c")]);
+    take(&mut replay, &ticket);
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert_eq!(batch.waits, Some(None));
+    replay.handle_news();
+    replay.handle_appended();
+    assert!(replay.poll_handout());
+    taken(&mut replay, &ticket);
+    recv(&mut replay, Scope::ROOT, &M2, wanted(&["d"]));
+    replay.handle_inbox(vec![Incoming::Message(message(2, "c"))], false);
+    assert_eq!(replay.poll_suspend(), None);
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert_eq!(batch.wake_at, Some(None));
+}
+
 // RVT-MSG-16, RVT-MSG-11
 #[test]
 fn several_are_taken_in_arrival_order_over_all_channels() {
@@ -175,6 +207,7 @@ fn a_receive_whose_deadline_passes_looks_once_more_and_takes_what_had_arrived_by
             exactly: true,
             ..wanted(&["c"])
         };
+        append(&mut replay);
         let ticket = recv(&mut replay, Scope::ROOT, &M, timed);
         replay.handle_inbox(Vec::new(), false);
         let records = append(&mut replay);
