@@ -90,7 +90,7 @@ messages! {
         "leave `blocking` off, or use the blocking call";
 
     // ---- options -------------------------------------------------------------------------------------------------
-    OPTION_UNKNOWN: "`{0}` is not an option of `#[{1}]`", "{2}";
+    OPTION_UNKNOWN: "`{0}` is not an option of `{1}`", "{2}";
     OPTION_REPEATED: "`{0}` is given twice", "keep one of them";
     OPTION_IS_A_FLAG: "`{0}` takes no value", "write `{0}`";
     OPTION_IS_NO_FLAG: "`{0}` needs a value", "write `{1}`";
@@ -149,7 +149,7 @@ messages! {
     NO_BRANCHES: "`{0}!` has no branches", "write `{0}!({1})`";
     TOO_MANY_BRANCHES: "`join!` has at most 12 branches", "nest two of them, or use `join_all!`";
     NOT_AWAITED: "`{0}!` is not awaited, so it would do nothing", "write `{0}!(..).await`";
-    NOT_A_FUTURE: "`{0}!` is not awaited: it is derived, and there at once", "remove `.await`";
+    NOT_A_FUTURE: "`{0}!` is not awaited: {1}", "remove `.await`";
     STEP_ON_MACRO: "`{0}!` is recorded by itself, and cannot be made a step", "remove `#[step]`; its name is its first word";
     JOIN_ALL_LIMIT: "a limit of 0 lets nothing run", "use 1 or more, or leave `limit` off";
 
@@ -170,6 +170,8 @@ messages! {
         "give the new value at the end of {0}, and change `{1}` after it";
     CHANGE_IN_BRANCH: "{0} cannot change `{1}`: it runs beside others, and shares with them what is outside of it",
         "give the new value at the end of {0}, and change `{1}` after it";
+    CHANGE_IN_CARRY: "a carried loop cannot change `{0}` without carrying it: a replay that starts at a later iteration would not see the change",
+        "write `#[carry({1})]`, or bind `{0}` inside of the loop";
     STEP_QUESTION_INSIDE: "only a trailing `?` may stand in a step that is a single expression: it belongs to the workflow",
         "make it a block: `#[step(name = \"{0}\")] let value = { .. Ok(..) }?;`";
     STEP_BLOCK_NO_RESULT: "a step with a `?` in it ends in a `Result`", "end the block with `Ok(())`";

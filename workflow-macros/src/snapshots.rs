@@ -51,6 +51,36 @@ const FEATURES: &[(&str, Expand, &str, &str)] = &[
         "async fn checkout(orders: Vec<u32>) -> Result<u32, Failure> { let (a, b) = join!(both, a = count(1).await?, b = { 2 }).await?; join_all!(every, limit = 2, for order in orders { count(order).await? }).await?; Ok(a + b) }",
     ),
     (
+        "messages",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(order: RunId) -> Result<u32, Failure> { let paid = recv!(paid, PAYMENT).await?; let more = recv!(more, [CASH, CARD], timeout = \"15m\", count = 3).await?; let ask = recv!(ask, ASK, timeout = wait).await?; send!(tell, order, &PAYMENT, paid).await?; Ok(paid) }",
+    ),
+    (
+        "attempt",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(order: u32) -> Result<u32, Failure> { let mut held = 0; let tried = attempt!(book, { held = reserve(order).await?; held }).await; Ok(tried.unwrap_or(held)) }",
+    ),
+    (
+        "versions",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(order: u32) -> u32 { let version = version!(prices, 2).await; removed!(old, kind = \"step\"); #[cfg(x)] removed!(older, kind = \"loop\"); version }",
+    ),
+    (
+        "carry",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(items: Vec<u32>, limit: u32) -> Result<u32, Failure> { let mut total = 0; #[carry(total, every = 5, keep = 2)] 'items: for item in &items { total += count(*item).await?; if total > limit { break 'items; } } Ok(total) }",
+    ),
+    (
+        "children",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn order(item: String) -> Result<u32, Failure> { #[step(name = \"left\")] let id = parcel(item.clone()).detach().await?; parcel(item).await }",
+    ),
+    (
         "refused",
         super::expand_workflow,
         "crate = workflow",

@@ -8,7 +8,15 @@
 
 use std::fmt::Error;
 
-use wf::{fragment, join, join_all, race, sleep, step, workflow, Failure};
+use wf::{
+    attempt, fragment, join, join_all, race, recv, removed, send, sleep, step, version, workflow,
+    Channel, Failure, Request, RunId,
+};
+
+/// What comes.
+pub static NEWS: Channel<u64> = Channel::new("news");
+/// What is asked.
+pub static ASK: Channel<u64, u64> = Channel::new("ask");
 
 /// Holds.
 #[step(retries = 2)]
@@ -66,6 +74,54 @@ pub async fn checkout(order: String, items: Vec<u64>) -> Result<u64, Failure> {
     Ok(total + seen + again + doubled + a + b + won.value + all.iter().sum::<u64>())
 }
 
+/// Whatever comes.
+#[fragment]
+pub async fn next(channel: &Channel<u64>) -> Result<u64, Failure> {
+    recv!(next, channel).await
+}
+
+/// Is told, and asked.
+#[workflow]
+pub async fn listener(until: u64) -> Result<u64, Failure> {
+    removed!(old, kind = "step");
+    let mut total = match version!(shape, 2).await {
+        1 => 0,
+        _ => recv!(first, [NEWS], timeout = "1h").await?.unwrap_or(0),
+    };
+    let several = recv!(several, &NEWS, exactly = 2).await?;
+    total += several.iter().sum::<u64>();
+    total += next(&NEWS).await?;
+    let tried = attempt!(tried, { reserve("", 1).await? }).await;
+    if tried.is_err() {
+        total += 1;
+    }
+    #[carry(total, every = 5)]
+    'up: while total < until {
+        if total == 3 {
+            continue 'up;
+        }
+        total += reserve("up", 0).await?;
+    }
+    let asked: Request<u64, u64> = recv!(asked, ASK).await?;
+    let answer = *asked.value() + total;
+    #[step(name = "answered")]
+    asked.reply(answer).await?;
+    Ok(total)
+}
+
+/// Starts another, tells it, and waits for it.
+#[workflow]
+pub async fn teller(to: RunId) -> Result<u64, Failure> {
+    'all: for n in 0..4_u64 {
+        send!(tell, &to, NEWS, n).await?;
+    }
+    #[step(name = "child")]
+    let total = checkout(String::from("o"), vec![]).await?;
+    let left = checkout(String::from("o"), vec![]).detach().await?;
+    drop(left);
+    Ok(total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +138,24 @@ mod tests {
         // 2 + 2 + 3 + 2 + 3, 2 + 2, 24, 2 + 2, 2 or 3, 2 + 3.
         let total = total.expect("no step fails");
         assert!(total == 51 || total == 52, "{total}");
+    }
+
+    #[tokio::test]
+    async fn messages_children_and_carried_loops_work_under_another_name_of_the_library() {
+        let engine = wf::Engine::builder()
+            .workflow(checkout)
+            .workflow(listener)
+            .workflow(teller)
+            .store(wf::MemoryStore::new())
+            .build()
+            .await
+            .expect("a memory store opens");
+        let run = engine.start("a", listener(20)).await.expect("it is new");
+        let total = engine.run("b", teller(run.id().clone())).await;
+        assert!(total.is_ok(), "{total:?}");
+        let answer = run.request(&ASK, &5).await.expect("it answers");
+        assert_eq!(answer, 25);
+        assert_eq!(run.result().await.expect("it ends"), 20);
     }
 
     // UA-07: what is in a fragment is told apart by the site of its call.

@@ -21,6 +21,7 @@ use syn::Attribute;
 use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
+pub(crate) use self::scope::Names;
 pub(crate) use self::signature::{
     Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
     returns_result, workflow_name,

@@ -78,7 +78,7 @@ impl Options {
             let Some((_, shape)) = KNOWN.iter().find(|(known, _)| *known == name) else {
                 errors.push(
                     setting.name.span(),
-                    messages::OPTION_UNKNOWN.with(&[&name, "step", &meant(&name)]),
+                    messages::OPTION_UNKNOWN.with(&[&name, "#[step]", &meant(&name)]),
                 );
                 continue;
             };
@@ -482,7 +482,7 @@ impl ItemOptions {
                     };
                     errors.push(
                         setting.name.span(),
-                        messages::OPTION_UNKNOWN.with(&[&name, item, all]),
+                        messages::OPTION_UNKNOWN.with(&[&name, &format!("#[{item}]"), all]),
                     );
                 }
             }

@@ -153,8 +153,18 @@ pub(super) enum Frame {
     Branch(&'static str, Own),
     /// An `attempt!`: a future of its own too, but one that may change what is outside.
     Attempt,
+    /// A carried loop: the locals that it uses, and carries or not.
+    Carried(Names),
     /// A closure or an async block: `return` and `break` end there.
     Apart,
+}
+
+/// The locals of a carried loop.
+pub(crate) struct Names {
+    /// As they are listed.
+    pub(crate) carried: Vec<String>,
+    /// Those that it uses beside them.
+    pub(crate) held: Vec<String>,
 }
 
 /// The frames around the place that is being looked at.
@@ -166,7 +176,7 @@ impl Frames {
     pub(super) fn check_return(&self, place: Span) -> Option<Report> {
         for frame in self.0.iter().rev() {
             match frame {
-                Frame::Loop(_) => {}
+                Frame::Loop(_) | Frame::Carried(_) => {}
                 Frame::Branch(what, _) => {
                     return Some(Report::new(place, messages::RETURN_IN_BRANCH.with(&[what])));
                 }
@@ -187,7 +197,7 @@ impl Frames {
         for frame in self.0.iter().rev() {
             match frame {
                 Frame::Loop(of) if label.is_none() || of.as_deref() == label => return None,
-                Frame::Loop(_) => {}
+                Frame::Loop(_) | Frame::Carried(_) => {}
                 Frame::Branch(what, _) => {
                     let text = messages::BREAK_IN_BRANCH.with(&[what, word]);
                     return Some(Report::new(place, text));

@@ -115,11 +115,12 @@ impl<T, R> Deref for Request<T, R> {
 
 /// What can be received from. Implemented by [`Channel`] only.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a channel",
+    message = "`{Self}` is not a channel that can be received from",
     label = "`recv!` takes channels",
-    note = "declare one: `static PAYMENT: Channel<Payment> = Channel::new(\"payment\");`"
+    note = "declare one: `static PAYMENT: Channel<Payment> = Channel::new(\"payment\");`",
+    note = "what it carries must be `Serialize` and `DeserializeOwned`"
 )]
-pub trait Receive: Sync {
+pub trait Receive {
     /// What a message gives.
     type Item;
 
@@ -130,7 +131,7 @@ pub trait Receive: Sync {
     ///
     /// # Errors
     /// When it does not decode.
-    fn read(&self, run: &Run, message: &Message) -> Result<Self::Item, BoxError>;
+    fn read(run: &Run, message: &Message) -> Result<Self::Item, BoxError>;
 }
 
 impl<T: Recorded> Receive for Channel<T> {
@@ -140,7 +141,7 @@ impl<T: Recorded> Receive for Channel<T> {
         self.name
     }
 
-    fn read(&self, run: &Run, message: &Message) -> Result<T, BoxError> {
+    fn read(run: &Run, message: &Message) -> Result<T, BoxError> {
         run.decode(&message.payload)
     }
 }
@@ -152,7 +153,7 @@ impl<T: Recorded, R: Recorded> Receive for Channel<T, R> {
         self.name
     }
 
-    fn read(&self, run: &Run, message: &Message) -> Result<Request<T, R>, BoxError> {
+    fn read(run: &Run, message: &Message) -> Result<Request<T, R>, BoxError> {
         Ok(Request {
             value: run.decode(&message.payload)?,
             id: message.id,
@@ -161,6 +162,7 @@ impl<T: Recorded, R: Recorded> Receive for Channel<T, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<C: Receive + ?Sized> Receive for &C {
     type Item = C::Item;
 
@@ -168,8 +170,38 @@ impl<C: Receive + ?Sized> Receive for &C {
         (**self).channel()
     }
 
-    fn read(&self, run: &Run, message: &Message) -> Result<C::Item, BoxError> {
-        (**self).read(run, message)
+    fn read(run: &Run, message: &Message) -> Result<C::Item, BoxError> {
+        C::read(run, message)
+    }
+}
+
+/// A channel of which nothing is left but its name and what its messages give.
+pub struct ChannelOf<T> {
+    name: &'static str,
+    read: fn(&Run, &Message) -> Result<T, BoxError>,
+}
+
+impl<T> ChannelOf<T> {
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn read(&self, run: &Run, message: &Message) -> Result<T, BoxError> {
+        (self.read)(run, message)
+    }
+}
+
+impl<T> fmt::Debug for ChannelOf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChannelOf").field(&self.name).finish()
+    }
+}
+
+/// A channel that is received from.
+pub fn channel<C: Receive>(channel: &C) -> ChannelOf<C::Item> {
+    ChannelOf {
+        name: channel.channel(),
+        read: C::read,
     }
 }
 

@@ -46,6 +46,30 @@ pub fn run_lent<D: Lent>(durable: D, cx: &Cx, site: &'static Site) -> D::Future 
     durable.run(cx, site)
 }
 
+/// What is made of something that there is once, so that a body that may be called again could not make it.
+#[diagnostic::on_unimplemented(
+    message = "this cannot be given a name where it stands",
+    label = "not the reply to a `Request`, and not a child run",
+    note = "make it a block, which is a step: `#[step(name = \"..\")] {{ call.await }}`"
+)]
+pub trait Once: Durable {}
+
+#[diagnostic::do_not_recommend]
+impl<R: super::Outcome<M>, M> Once for super::Step<'_, R, M> {}
+#[diagnostic::do_not_recommend]
+impl<R> Once for Fragment<'_, R> {}
+#[diagnostic::do_not_recommend]
+impl<R> Once for super::Reply<R> where Self: Durable {}
+#[diagnostic::do_not_recommend]
+impl<W> Once for super::Call<W> where Self: Durable {}
+#[diagnostic::do_not_recommend]
+impl<W> Once for super::Detached<W> where Self: Durable {}
+
+/// Begins it at a site that gives it another name.
+pub fn run_once<D: Once>(durable: D, cx: &Cx, site: &'static Site) -> D::Future {
+    durable.run(cx, site)
+}
+
 /// A fragment under way.
 #[must_use = "futures do nothing unless polled"]
 pub struct FragmentRun<'s, R> {

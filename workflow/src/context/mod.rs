@@ -41,12 +41,12 @@ pub use args::{ArgError, Args, Input, InputError, Parameter, StateType, States};
 pub use attempt::Attempt;
 pub use body::Body;
 pub use branches::Arm;
-pub use channel::{Channel, OneWay, Receive, Request};
+pub use channel::{Channel, ChannelOf, OneWay, Receive, Request};
 pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_current_step};
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
-pub use fragment::{Fragment, FragmentRun, Lent};
+pub use fragment::{Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
 pub use host::{Host, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
@@ -56,8 +56,8 @@ pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
 pub use run::{Cx, Park, Run};
 pub use step::{
-    Alone, Awaited, Critical, InPlace, NoResult, Optioned, Renamed, RenamedFragment, RenamedRun,
-    RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
+    Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
+    RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
 pub(crate) use undo::{ATTEMPTS, undo_failed, undo_missing};
@@ -66,7 +66,7 @@ pub use undo::{
     Undone,
 };
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, RunsAlone, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {
@@ -74,9 +74,10 @@ pub(crate) mod sites {
     pub use super::attempt::enter_attempt;
     pub use super::body::body;
     pub use super::branches::{arm, item};
+    pub use super::channel::channel;
     pub use super::derived::{random, uuid};
     pub use super::durable::fut;
-    pub use super::fragment::{fragment, run_lent};
+    pub use super::fragment::{fragment, run_lent, run_once};
     pub use super::gate::{removed, version};
     pub use super::join::enter_join;
     pub use super::join_all::{enter_all, key};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::channel::Receive;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::channel::ChannelOf;
 use super::wait::{Operation, Polled};
 use super::{Channel, Cx, Durable, Recorded, derived, opaque_debug};
 use crate::codec::{self, BoxError};
@@ -15,29 +17,29 @@ use crate::replay::{
 };
 
 /// Receives one message.
-pub fn recv<'c, C: Receive>(cx: &Cx, site: &'static Site, channels: &'c [C]) -> Recv<'c, C, One> {
+pub fn recv<'c, T>(cx: &Cx, site: &'static Site, channels: &'c [ChannelOf<T>]) -> Recv<'c, T, One> {
     Recv::new(cx, site, channels, None, 1, false)
 }
 
 /// Receives one message, if it arrives in time.
-pub fn recv_within<'c, C: Receive>(
+pub fn recv_within<'c, T>(
     cx: &Cx,
     site: &'static Site,
-    channels: &'c [C],
+    channels: &'c [ChannelOf<T>],
     timeout: Duration,
-) -> Recv<'c, C, Maybe> {
+) -> Recv<'c, T, Maybe> {
     Recv::new(cx, site, channels, Some(timeout), 1, false)
 }
 
 /// Receives up to `count` messages, or exactly so many.
-pub fn recv_many<'c, C: Receive>(
+pub fn recv_many<'c, T>(
     cx: &Cx,
     site: &'static Site,
-    channels: &'c [C],
+    channels: &'c [ChannelOf<T>],
     timeout: Option<Duration>,
     count: u32,
     exactly: bool,
-) -> Recv<'c, C, Many> {
+) -> Recv<'c, T, Many> {
     Recv::new(cx, site, channels, timeout, count, exactly)
 }
 
@@ -86,32 +88,32 @@ impl<T> Shape<T> for Many {
 
 /// A receive under way.
 #[must_use = "futures do nothing unless polled"]
-pub struct Recv<'c, C: Receive, S> {
+pub struct Recv<'c, T, S> {
     operation: Operation,
-    channels: &'c [C],
+    channels: &'c [ChannelOf<T>],
     shape: PhantomData<fn() -> S>,
 }
 
 opaque_debug!(Sending, <R> Reply<R>);
 
-impl<C: Receive, S> std::fmt::Debug for Recv<'_, C, S> {
+impl<T, S> std::fmt::Debug for Recv<'_, T, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recv").finish_non_exhaustive()
     }
 }
 
-impl<'c, C: Receive, S> Recv<'c, C, S> {
+impl<'c, T, S> Recv<'c, T, S> {
     fn new(
         cx: &Cx,
         site: &'static Site,
-        channels: &'c [C],
+        channels: &'c [ChannelOf<T>],
         timeout: Option<Duration>,
         count: u32,
         exactly: bool,
     ) -> Self {
         let mut names: Vec<String> = Vec::with_capacity(channels.len());
         for channel in channels {
-            let name = channel.channel();
+            let name = channel.name();
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
@@ -130,17 +132,17 @@ impl<'c, C: Receive, S> Recv<'c, C, S> {
         }
     }
 
-    fn read(&self, message: &Message) -> Result<C::Item, BoxError> {
+    fn read(&self, message: &Message) -> Result<T, BoxError> {
         let channel = self
             .channels
             .iter()
-            .find(|channel| channel.channel() == message.channel)
+            .find(|channel| channel.name() == message.channel)
             .ok_or("the code no longer receives from its channel here")?;
         channel.read(self.operation.cx.run(), message)
     }
 }
 
-impl<C: Receive, S: Shape<C::Item>> Future for Recv<'_, C, S> {
+impl<T, S: Shape<T>> Future for Recv<'_, T, S> {
     type Output = Result<S::Given, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
@@ -156,7 +158,7 @@ impl<C: Receive, S: Shape<C::Item>> Future for Recv<'_, C, S> {
                             None => Poll::Pending,
                         },
                         Err(error) => {
-                            run.park_at_decode::<C::Item>(&self.operation.location(), &error);
+                            run.park_at_decode::<T>(&self.operation.location(), &error);
                             Poll::Pending
                         }
                     };
@@ -203,13 +205,38 @@ impl ToRun for RunId {
 
 impl ToRun for str {
     fn to_run(&self) -> Result<RunId, InvalidRunId> {
-        RunId::new(self)
+        parse(self)
     }
 }
 
 impl ToRun for String {
     fn to_run(&self) -> Result<RunId, InvalidRunId> {
-        RunId::new(self)
+        parse(self)
+    }
+}
+
+/// The id of a run, or of a child run: that of its parent and a location.
+fn parse(id: &str) -> Result<RunId, InvalidRunId> {
+    match id.split_once('/') {
+        Some((parent, location)) if !location.is_empty() => {
+            RunId::new(parent)?;
+            Ok(RunId::from_stored(id))
+        }
+        _ => RunId::new(id),
+    }
+}
+
+/// As text, so that it may be part of an input, a message or a result.
+impl Serialize for RunId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for RunId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse(&text).map_err(serde::de::Error::custom)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Durable loops.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::{Expr, ExprForLoop, ExprWhile, Lifetime};
 
 use super::local;
+use crate::model::Names;
 
 /// A durable loop.
 pub(crate) struct Entered {
@@ -123,10 +124,21 @@ pub(crate) fn any_loop(expr: &mut Expr, entered: &Entered, krate: &TokenStream) 
 }
 
 impl Carried {
-    /// The locals as one value. Trailing comma: of one local, too, it is a tuple.
+    /// What it uses, for the rules.
+    pub(crate) fn names(&self) -> Names {
+        let shown = |list: &[Ident]| list.iter().map(ToString::to_string).collect();
+        Names {
+            carried: shown(&self.locals),
+            held: shown(&self.held),
+        }
+    }
+
+    /// The locals as one value, with the span of the list. Trailing comma: of one local, too, it is a tuple.
     fn locals(&self) -> TokenStream {
         let locals = &self.locals;
-        quote!((#(#locals,)*))
+        let mut tuple = Group::new(Delimiter::Parenthesis, quote!(#(#locals,)*));
+        tuple.set_span(self.at.resolved_at(Span::mixed_site()));
+        TokenTree::Group(tuple).into()
     }
 
     fn holds(&self) -> impl Iterator<Item = (Ident, Ident)> + '_ {
@@ -141,9 +153,13 @@ impl Carried {
     // (cursor, total) = entered.top((cursor, total)).await;
     fn top(&self, state: &Ident) -> TokenStream {
         let locals = self.locals();
-        let held = self.holds().map(|(hold, _)| hold);
+        let at = self.at.resolved_at(Span::mixed_site());
+        let held = self.holds().map(|(hold, _)| {
+            let hold = Ident::new(&hold.to_string(), hold.span().located_at(self.at));
+            quote_spanned!(at=> #hold.held();)
+        });
         quote! {
-            #(#held.held();)*
+            #(#held)*
             #locals = #state.top(#locals).await;
         }
     }

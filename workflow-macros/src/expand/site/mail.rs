@@ -1,6 +1,6 @@
 //! `recv!` and `send!`.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, Macro};
 
@@ -17,7 +17,7 @@ pub(crate) struct Received {
 }
 
 // Input:  recv!(paid, [CASH, CARD], timeout = "15m", count = 3)
-// Output: recv!(@site cx SITE; many Some(millis(900000)), 3, false, &[&CASH, &CARD])
+// Output: recv!(@site cx SITE; many Some(millis(900000)), 3, false, &[channel(&CASH), channel(&CARD)])
 pub(crate) fn recv(
     mac: &mut Macro,
     cx: &Ident,
@@ -26,7 +26,14 @@ pub(crate) fn recv(
     krate: &TokenStream,
 ) {
     let head = at_site(cx, site);
-    let channels = received.channels.iter().map(borrowed);
+    // At the channel, so that what is none is told of there, and once.
+    let channels = received.channels.iter().map(|channel| {
+        let Place { first, last } = Place::of(channel);
+        let path = respan(quote!(#krate::__private::channel), first);
+        let mut lent = Group::new(Delimiter::Parenthesis, borrowed(channel));
+        lent.set_span(last);
+        quote!(#path #lent)
+    });
     let channels = quote!(&[#(#channels),*]);
     let private = respan(quote!(#krate::__private), Span::mixed_site());
     mac.tokens = match (&received.count, &received.timeout) {

@@ -65,6 +65,12 @@ pub(crate) fn lent(expr: &mut Expr, cx: &Ident, site: &TokenStream, krate: &Toke
     pass(expr, quote!(#krate::__private::), "run_lent", cx, site);
 }
 
+// Input:  #[step(name = "second")] request.reply(answer).await
+// Output: ::workflow::__private::run_once(request.reply(answer), __workflow_cx, SITE).await
+pub(crate) fn once(expr: &mut Expr, cx: &Ident, site: &TokenStream, krate: &TokenStream) {
+    pass(expr, quote!(#krate::__private::), "run_once", cx, site);
+}
+
 fn pass(expr: &mut Expr, path: TokenStream, function: &str, cx: &Ident, site: &TokenStream) {
     let Place { first, last } = Place::of(expr);
     let path = respan(path, first);

@@ -23,12 +23,16 @@ impl Walk<'_> {
                 return Self::misshapen(mac, Durable::Attempt, extra.or(wrong).as_ref());
             }
         };
-        if let Some(Stmt::Expr(tail, None)) = block.stmts.last()
+        if let Some(Stmt::Expr(tail, None)) = block.stmts.last_mut()
             && let Expr::Call(call) = peel(tail)
             && let Expr::Path(path) = peel(&call.func)
             && path.path.is_ident("Ok")
         {
             self.errors.push(Place::of(tail), messages::OK_IN_ATTEMPT);
+            // It goes on without, so that nothing follows from it.
+            if let Some(value) = call.args.first() {
+                *tail = value.clone();
+            }
         }
         let prefix = format!("{}/", self.scopes.path(&name));
         let site = self.site(name, Kind::Attempt, span.into());

@@ -25,8 +25,12 @@ impl Walk<'_> {
             }
             if !durable.is_awaited() {
                 let place = Place::of(&mac.path).to(awaited.await_token.span.into());
+                let why = match durable {
+                    Durable::Removed => "it only says what was here",
+                    _ => "it is derived, and there at once",
+                };
                 self.errors
-                    .push(place, messages::NOT_A_FUTURE.with(&[durable.word()]));
+                    .push(place, messages::NOT_A_FUTURE.with(&[durable.word(), why]));
             }
             let attrs = std::mem::take(&mut awaited.attrs);
             self.durable(durable, &mut mac);

@@ -78,6 +78,11 @@ impl Walk<'_> {
         let Some((left, _)) = assigned(expr) else {
             return;
         };
+        if let Some((name, list)) = self.forgotten(left) {
+            let text = messages::CHANGE_IN_CARRY.with(&[&name, &list]);
+            self.errors.push(Place::of(left), text);
+            return print::unchanged(left, self.krate);
+        }
         let Some((what, own)) = self.frames.0.iter().rev().find_map(|frame| match frame {
             Frame::Branch(what, own) => Some((*what, own)),
             _ => None,
@@ -95,6 +100,26 @@ impl Walk<'_> {
         self.errors
             .push(Place::of(left), message.with(&[what, &root.to_string()]));
         print::unchanged(left, self.krate);
+    }
+}
+
+impl Walk<'_> {
+    /// The local that an assignment changes in a carried loop that does not carry it, and what it would have to list.
+    fn forgotten(&self, left: &Expr) -> Option<(String, String)> {
+        let root = root(left)?.to_string();
+        self.frames
+            .0
+            .iter()
+            .rev()
+            .take_while(|frame| !matches!(frame, Frame::Branch(..)))
+            .find_map(|frame| match frame {
+                Frame::Carried(names) if names.held.contains(&root) => {
+                    let mut list = names.carried.clone();
+                    list.push(root.clone());
+                    Some((root.clone(), list.join(", ")))
+                }
+                _ => None,
+            })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Block, Expr, Label, Lifetime, Macro};
 
@@ -20,7 +20,7 @@ impl Walk<'_> {
             every: None,
             keep: None,
             held: Vec::new(),
-            at: Place::of(attr).first,
+            at: list(attr),
             ends: false,
         };
         for setting in settings.list {
@@ -83,6 +83,14 @@ impl Walk<'_> {
             }
         }
         Some(carried)
+    }
+}
+
+/// Where the list stands, as a whole.
+fn list(attr: &Attribute) -> Span {
+    match &attr.meta {
+        syn::Meta::List(list) => list.delimiter.span().join(),
+        _ => Place::of(attr).first,
     }
 }
 

@@ -100,8 +100,10 @@ impl Walk<'_> {
                 messages::NAME_SHAPE.with(&[&text, &name::like(&text)]),
             );
         }
-        let key = key.and_then(|attr| self.key(attr, word));
-        if let (Some(_), Some(carry)) = (&key, carry) {
+        let mut key = key.and_then(|attr| self.key(attr, word));
+        if let Some(carry) = carry
+            && key.take().is_some()
+        {
             self.errors.push(Place::of(carry), messages::CARRY_AND_KEY);
         }
         let carried = carry.and_then(|attr| self.carried(attr, expr));
@@ -118,6 +120,10 @@ impl Walk<'_> {
         let inner = self.new_cx();
         self.scopes.enter(prefix);
         self.cx.push(inner.clone());
+        let around = self.frames.0.len();
+        if let Some(carried) = &carried {
+            self.frames.0.push(Frame::Carried(carried.names()));
+        }
         self.frames
             .0
             .push(Frame::Loop(Some(label.ident.to_string())));
@@ -131,7 +137,7 @@ impl Walk<'_> {
             Expr::Loop(of) => self.visit_block_mut(&mut of.body),
             _ => {}
         }
-        self.frames.0.pop();
+        self.frames.0.truncate(around);
         self.cx.pop();
         let declared = self.scopes.leave();
         print::any_loop(

@@ -5,7 +5,7 @@ use syn::{Expr, Macro};
 
 use super::macros::Named;
 use super::{Kind, Walk, print};
-use crate::diagnostics::Place;
+use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, peel};
 
@@ -21,7 +21,7 @@ impl Walk<'_> {
             let Some((word, value)) = option(argument) else {
                 self.errors.push(
                     place,
-                    messages::MACRO_SHAPE.with(&["recv", Durable::Recv.shape()]),
+                    messages::MACRO_SHAPE.with(&["recv", "paid, PAYMENT, timeout = \"15m\""]),
                 );
                 continue;
             };
@@ -43,7 +43,7 @@ impl Walk<'_> {
                     place,
                     messages::OPTION_UNKNOWN.with(&[
                         &word,
-                        "recv",
+                        "recv!",
                         "the options are `timeout`, `count`, `exactly`",
                     ]),
                 ),
@@ -54,7 +54,8 @@ impl Walk<'_> {
             one => vec![one],
         };
         if channels.is_empty() {
-            self.errors.push(Place::of(&mac.path), messages::NO_CHANNEL);
+            let report = Report::new(Place::of(&mac.path), messages::NO_CHANNEL);
+            return print::unread(mac, &report);
         }
         let site = self.site(name, Kind::Recv, span.into());
         self.in_site += 1;

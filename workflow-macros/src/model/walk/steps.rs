@@ -1,6 +1,6 @@
 //! `#[step(..)]` on a statement, a `let` or an expression.
 
-use proc_macro2::Span;
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Block, Expr, ExprAwait, Pat, Stmt};
 
@@ -56,9 +56,13 @@ impl Walk<'_> {
         };
         if options.is_bare()
             && let Expr::Await(awaited) = expr
-            && self.lends(&awaited.base)
         {
-            return self.lent((name, at), awaited);
+            if self.lends(&awaited.base) {
+                return self.renamed((name, at), awaited, print::lent);
+            }
+            if options.name.is_some() && is_once(&awaited.base) {
+                return self.renamed((name, at), awaited, print::once);
+            }
         }
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
             let text = messages::STEP_QUESTION_INSIDE.with(&[&name]);
@@ -118,14 +122,14 @@ impl Walk<'_> {
         })
     }
 
-    /// A call that is lent something to change is a fragment's, or a mistake: a step may be called again, a fragment is not.
-    fn lent(&mut self, (name, at): (String, Place), awaited: &mut ExprAwait) {
+    /// A call that is known to be durable already, and is made once. One that is lent something to change is a fragment's, or a
+    /// mistake: a step may be called again, a fragment is not.
+    fn renamed(&mut self, (name, at): (String, Place), awaited: &mut ExprAwait, print: Print) {
         self.in_site += 1;
         self.visit_expr_mut(&mut awaited.base);
         self.in_site -= 1;
         let site = self.site(name, Kind::Step, at);
-        let cx = self.cx();
-        print::lent(&mut awaited.base, &cx, &site, self.krate);
+        print(&mut awaited.base, &self.cx(), &site, self.krate);
     }
 
     /// A block with `?` in it ends in a `Result`, whose error type nothing else says.
@@ -143,6 +147,20 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// How a call is printed that only gets another name.
+type Print = fn(&mut Expr, &Ident, &TokenStream, &TokenStream);
+
+/// Whether a call takes what it is called on, as far as can be seen: the reply to a request, or a child run that is not waited for.
+fn is_once(call: &Expr) -> bool {
+    let Expr::MethodCall(call) = peel(call) else {
+        return false;
+    };
+    matches!(
+        (call.method.to_string().as_str(), call.args.len()),
+        ("reply" | "id", 1) | ("detach", 0)
+    )
 }
 
 /// Whether a `?` stands in it that leaves it.

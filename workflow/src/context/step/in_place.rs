@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::super::{
-    BoxFut, Cx, Durable, Fallible, Fragment, FragmentRun, Outcome, Recorded, StepError,
+    BoxFut, Call, Cx, Detached, Durable, Fallible, Fragment, FragmentRun, Outcome, Recorded,
+    StepError, Workflow,
 };
 use super::RetryIf;
 use super::source::Source;
@@ -198,6 +199,81 @@ impl<R> Future for RenamedFragment<'_, R> {
 impl<R> fmt::Debug for RenamedFragment<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RenamedFragment").finish_non_exhaustive()
+    }
+}
+
+/// What has options of its own to override. No child run has: the bound is there for its words.
+#[diagnostic::on_unimplemented(
+    message = "a child run takes no options but a name",
+    label = "this is a workflow: what is tried again, and for how long, are the steps in it",
+    note = "put the options on the steps in the workflow, and only `#[step(name = \"..\")]` here"
+)]
+pub trait ChildOptioned {}
+
+/// A child run can be given another name, which is in its id, and nothing else.
+impl<W: Workflow> Awaited<Call<W>> {
+    /// Refuses options.
+    pub fn go(
+        self,
+        cx: &Cx,
+        site: &'static Site,
+        options: StepOptions,
+    ) -> RenamedChild<<Call<W> as Durable>::Future>
+    where
+        Call<W>: ChildOptioned,
+    {
+        self.named(cx, site, options)
+    }
+
+    /// Starts the child at this site.
+    pub fn named(
+        self,
+        cx: &Cx,
+        site: &'static Site,
+        options: StepOptions,
+    ) -> RenamedChild<<Call<W> as Durable>::Future> {
+        let _ = options;
+        RenamedChild(self.0.run(cx, site))
+    }
+}
+
+/// The same for one that is not waited for.
+impl<W: Workflow> Awaited<Detached<W>> {
+    /// Refuses options.
+    pub fn go(
+        self,
+        cx: &Cx,
+        site: &'static Site,
+        options: StepOptions,
+    ) -> RenamedChild<<Detached<W> as Durable>::Future>
+    where
+        Detached<W>: ChildOptioned,
+    {
+        self.named(cx, site, options)
+    }
+
+    /// Starts the child at this site.
+    pub fn named(
+        self,
+        cx: &Cx,
+        site: &'static Site,
+        options: StepOptions,
+    ) -> RenamedChild<<Detached<W> as Durable>::Future> {
+        let _ = options;
+        RenamedChild(self.0.run(cx, site))
+    }
+}
+
+/// A child run under another name, under way.
+#[must_use = "futures do nothing unless polled"]
+#[derive(Debug)]
+pub struct RenamedChild<F>(F);
+
+impl<F: Future + Unpin> Future for RenamedChild<F> {
+    type Output = Renamed<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(task).map(Renamed)
     }
 }
 

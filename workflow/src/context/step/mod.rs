@@ -19,7 +19,8 @@ use crate::replay::Site;
 pub use alone::Alone;
 pub use critical::{Critical, critical};
 pub use in_place::{
-    Awaited, InPlace, Optioned, Renamed, RenamedFragment, RenamedRun, RenamedStep, in_place,
+    Awaited, ChildOptioned, InPlace, Optioned, Renamed, RenamedChild, RenamedFragment, RenamedRun,
+    RenamedStep, in_place,
 };
 pub use options::{StepOptions, millis};
 pub use run::StepRun;

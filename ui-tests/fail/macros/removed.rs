@@ -1,0 +1,17 @@
+//! What is removed has a name and a kind.
+
+use workflow::{removed, workflow};
+
+#[workflow]
+async fn checkout() {
+    removed!(bare);
+    removed!(odd, kind = "activity");
+    removed!(word, kind = step);
+    removed!(number, kind = 1);
+    removed!(other, was = "step");
+    removed!(more, kind = "step", undo = "x");
+    removed!(kind = "step");
+    removed!("text", kind = "step");
+}
+
+fn main() {}

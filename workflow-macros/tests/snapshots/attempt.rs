@@ -1,0 +1,85 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(order: u32) -> workflow::Call<checkout> {
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<u32>::new("order"), &order),
+    )
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new("book", workflow::Kind::Attempt, "book", ::core::file!(), 1),
+        workflow::Site::new(
+            "reserve",
+            workflow::Kind::Call,
+            "book/reserve",
+            ::core::file!(),
+            1,
+        ),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            order: u32,
+        ) -> Result<u32, Failure> {
+            let mut held = 0;
+            let tried = attempt!(
+                @ site __workflow_cx & const { workflow::Site::new("book",
+                workflow::Kind::Attempt, "book", ::core::file!(), 1) }; __workflow_cx_1,
+                async { workflow::__private::Ok:: < _, workflow::__private::Failure > ({
+                held = workflow::__private::Durable::run(reserve(order), __workflow_cx_1,
+                & const { workflow::Site::new("reserve", workflow::Kind::Call,
+                "book/reserve", ::core::file!(), 1) }). await ?; held }) }
+            );
+            Ok(tried.unwrap_or(held))
+        }
+        let __workflow_a0 = workflow::__private::Parameter::<u32>::new("order")
+            .read(&__workflow_args)?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}

@@ -1,0 +1,138 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(items: Vec<u32>, limit: u32) -> workflow::Call<checkout> {
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<Vec<u32>>::new("items"), &items)
+            .with(&workflow::__private::Parameter::<u32>::new("limit"), &limit),
+    )
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new("items", workflow::Kind::Loop, "items", ::core::file!(), 1),
+        workflow::Site::new(
+            "count",
+            workflow::Kind::Call,
+            "items[]/count",
+            ::core::file!(),
+            1,
+        ),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            items: Vec<u32>,
+            limit: u32,
+        ) -> Result<u32, Failure> {
+            let mut total = 0;
+            match workflow::__private::iterate(&items) {
+                __workflow_items => {
+                    let mut __workflow_loop = workflow::__private::enter_carry(
+                            __workflow_cx,
+                            &const {
+                                workflow::Site::new(
+                                    "items",
+                                    workflow::Kind::Loop,
+                                    "items",
+                                    ::core::file!(),
+                                    1,
+                                )
+                            },
+                            &["total"],
+                        )
+                        .await
+                        .every(5)
+                        .keep(2);
+                    (total,) = __workflow_loop.resume((total,)).await;
+                    let __workflow_held_0 = workflow::__private::hold(&limit);
+                    let __workflow_value = 'items: for item in __workflow_items
+                        .skip(__workflow_loop.skipped())
+                    {
+                        __workflow_held_0.held();
+                        (total,) = __workflow_loop.top((total,)).await;
+                        let __workflow_cx_1 = &__workflow_loop.iteration();
+                        if __workflow_loop.never() {
+                            continue 'items;
+                        }
+                        total
+                            += workflow::__private::Durable::run(
+                                    count(*item),
+                                    __workflow_cx_1,
+                                    &const {
+                                        workflow::Site::new(
+                                            "count",
+                                            workflow::Kind::Call,
+                                            "items[]/count",
+                                            ::core::file!(),
+                                            1,
+                                        )
+                                    },
+                                )
+                                .await?;
+                        if total > limit {
+                            break 'items;
+                        }
+                    };
+                    __workflow_loop.finish();
+                    __workflow_value
+                }
+            }
+            Ok(total)
+        }
+        let __workflow_a0 = workflow::__private::Parameter::<Vec<u32>>::new("items")
+            .read(&__workflow_args)?;
+        let __workflow_a1 = workflow::__private::Parameter::<u32>::new("limit")
+            .read(&__workflow_args)?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    __workflow_function_as_written(
+                            &__workflow_cx,
+                            __workflow_a0,
+                            __workflow_a1,
+                        )
+                        .await
+                }),
+            ),
+        )
+    }
+}

@@ -1,0 +1,99 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct order {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn order(item: String) -> workflow::Call<order> {
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<String>::new("item"), &item),
+    )
+}
+#[allow(dead_code)]
+impl order {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for order {
+    const NAME: &'static str = "order";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new("left", workflow::Kind::Step, "left", ::core::file!(), 1),
+        workflow::Site::new("parcel", workflow::Kind::Call, "parcel", ::core::file!(), 1),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            item: String,
+        ) -> Result<u32, Failure> {
+            #[allow(unused_imports)]
+            use step as _;
+            let id = workflow::__private::run_once(
+                    parcel(item.clone()).detach(),
+                    __workflow_cx,
+                    &const {
+                        workflow::Site::new(
+                            "left",
+                            workflow::Kind::Step,
+                            "left",
+                            ::core::file!(),
+                            1,
+                        )
+                    },
+                )
+                .await?;
+            workflow::__private::Durable::run(
+                    parcel(item),
+                    __workflow_cx,
+                    &const {
+                        workflow::Site::new(
+                            "parcel",
+                            workflow::Kind::Call,
+                            "parcel",
+                            ::core::file!(),
+                            1,
+                        )
+                    },
+                )
+                .await
+        }
+        let __workflow_a0 = workflow::__private::Parameter::<String>::new("item")
+            .read(&__workflow_args)?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}

@@ -1,0 +1,94 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(order: RunId) -> workflow::Call<checkout> {
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<RunId>::new("order"), &order),
+    )
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new("paid", workflow::Kind::Recv, "paid", ::core::file!(), 1),
+        workflow::Site::new("more", workflow::Kind::Recv, "more", ::core::file!(), 1),
+        workflow::Site::new("ask", workflow::Kind::Recv, "ask", ::core::file!(), 1),
+        workflow::Site::new("tell", workflow::Kind::Send, "tell", ::core::file!(), 1),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<u32, Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            order: RunId,
+        ) -> Result<u32, Failure> {
+            let paid = recv!(
+                @ site __workflow_cx & const { workflow::Site::new("paid",
+                workflow::Kind::Recv, "paid", ::core::file!(), 1) }; one &
+                [workflow::__private::channel(& PAYMENT)]
+            )?;
+            let more = recv!(
+                @ site __workflow_cx & const { workflow::Site::new("more",
+                workflow::Kind::Recv, "more", ::core::file!(), 1) }; many
+                workflow::__private::Some(workflow::__private::millis(900000u64)), 3,
+                false, & [workflow::__private::channel(& CASH),
+                workflow::__private::channel(& CARD)]
+            )?;
+            let ask = recv!(
+                @ site __workflow_cx & const { workflow::Site::new("ask",
+                workflow::Kind::Recv, "ask", ::core::file!(), 1) }; within wait, &
+                [workflow::__private::channel(& ASK)]
+            )?;
+            send!(
+                @ site __workflow_cx & const { workflow::Site::new("tell",
+                workflow::Kind::Send, "tell", ::core::file!(), 1) }; & order, & PAYMENT,
+                paid
+            )?;
+            Ok(paid)
+        }
+        let __workflow_a0 = workflow::__private::Parameter::<RunId>::new("order")
+            .read(&__workflow_args)?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}

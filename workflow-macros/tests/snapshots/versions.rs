@@ -1,0 +1,118 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(order: u32) -> workflow::Call<checkout> {
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<u32>::new("order"), &order),
+    )
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new(
+            "prices",
+            workflow::Kind::Version,
+            "prices",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new("old", workflow::Kind::Removed, "old", ::core::file!(), 1),
+        #[cfg(x)]
+        workflow::Site::new(
+            "older",
+            workflow::Kind::Removed,
+            "older",
+            ::core::file!(),
+            1,
+        ),
+    ];
+    type Mark = workflow::__private::Infallible;
+    type Returns = u32;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            order: u32,
+        ) -> u32 {
+            workflow::__private::removed(
+                __workflow_cx,
+                &const {
+                    workflow::Site::new(
+                        "old",
+                        workflow::Kind::Removed,
+                        "old",
+                        ::core::file!(),
+                        1,
+                    )
+                },
+                workflow::__private::Kind::Step,
+            );
+            #[cfg(x)]
+            workflow::__private::removed(
+                __workflow_cx,
+                &const {
+                    workflow::Site::new(
+                        "older",
+                        workflow::Kind::Removed,
+                        "older",
+                        ::core::file!(),
+                        1,
+                    )
+                },
+                workflow::__private::Kind::Loop,
+            );
+            let version = version!(
+                @ site __workflow_cx & const { workflow::Site::new("prices",
+                workflow::Kind::Version, "prices", ::core::file!(), 1) }; 2
+            );
+            removed!(@ site);
+            #[cfg(x)]
+            removed!(@ site);
+            version
+        }
+        let __workflow_a0 = workflow::__private::Parameter::<u32>::new("order")
+            .read(&__workflow_args)?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<u32>().plain()).via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}
