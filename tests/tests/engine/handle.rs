@@ -163,3 +163,16 @@ async fn an_id_that_was_never_started_is_not_found() {
         Err(workflow::AttachError::NotFound { .. })
     ));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_in_memory_that_nobody_held_on_to_is_started_again_at_once() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls, 8).await;
+    drop(engine.start("a", working(3_600_000)).await.unwrap());
+    pass(10).await;
+    let again = engine.start("a", working(3_600_000));
+    let again = tokio::time::timeout(Duration::from_secs(1), again).await;
+    let run = again.expect("it is durable, and said so").unwrap();
+    assert_eq!(run.result().await.unwrap(), 3_600_000);
+    assert_eq!(calls.count(), 1);
+}

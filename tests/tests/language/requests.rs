@@ -65,3 +65,15 @@ async fn a_request_that_is_not_answered_is_told_so_when_the_run_ends() {
     let error = run.request(&ADD, &(1, 2)).await.unwrap_err();
     assert!(matches!(error, RequestError::NoReply { .. }), "{error}");
 }
+
+/// As a handler does that knows an id only.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_started_again_for_each_request_and_answers_one_after_the_other() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls).await;
+    for n in 1..=20 {
+        let run = engine.start("a", adder(20, true)).await.unwrap();
+        assert_eq!(run.request(&ADD, &(1, n)).await.unwrap(), n + 1);
+    }
+    assert_eq!(calls.count(), 20);
+}

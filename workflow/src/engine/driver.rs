@@ -513,6 +513,7 @@ impl Driver {
     }
 
     fn tell(&mut self, records: &[Record]) {
+        self.live.set_durable();
         if let Some(board) = self.inner.boards.find(self.live.run) {
             board.tell_durable();
             if board.is_watched() {

@@ -26,6 +26,8 @@ pub(crate) struct Live {
     number: AtomicU64,
     /// The number of its last record when it was loaded.
     loaded_seq: AtomicU64,
+    /// The store has it: it was loaded, or its beginning was written.
+    durable: AtomicBool,
     /// Asked to leave memory.
     evicting: Mutex<Evicting>,
     /// The retries of the steps whose failures are not yet recorded.
@@ -84,6 +86,7 @@ impl Live {
             command: Mutex::default(),
             number: AtomicU64::new(number),
             loaded_seq: AtomicU64::new(0),
+            durable: AtomicBool::new(false),
             evicting: Mutex::default(),
             failing: Mutex::default(),
             awaited_by: OnceLock::new(),
@@ -163,6 +166,16 @@ impl Live {
     /// It was loaded with its history up to here.
     pub(crate) fn follows(&self, seq: u64) {
         self.loaded_seq.store(seq, Ordering::Relaxed);
+        self.set_durable();
+    }
+
+    /// The store has it. Said before its board is told: whoever makes a board after that finds it said here.
+    pub(crate) fn set_durable(&self) {
+        self.durable.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable.load(Ordering::SeqCst)
     }
 
     pub(crate) fn last_seq(&self) -> u64 {

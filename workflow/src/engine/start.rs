@@ -181,7 +181,8 @@ impl Engine {
             return Ok(None);
         };
         same(id, live.workflow, live.input_hash, W::NAME, input_hash)?;
-        if announce {
+        // A board that was just made knows nothing of what was told before.
+        if announce && !live.is_durable() {
             return self.until_durable(&board, id.clone(), run).await.map(Some);
         }
         Ok(Some(RunHandle::new(self.clone(), id.clone(), run)))
