@@ -159,7 +159,7 @@ impl Driver {
     }
 
     /// Drives the run until it ends, leaves memory, or cannot go on.
-    pub(crate) async fn drive(mut self) -> Exit {
+    pub(crate) async fn drive(&mut self) -> Exit {
         if self.announce
             && let Some(exit) = poll_fn(|cx| self.poll_writing(cx)).await
         {

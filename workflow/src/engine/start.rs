@@ -533,21 +533,25 @@ impl Inner {
         let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
-        let task = tokio::spawn(async move {
-            let exit = match body {
-                Ok(body) => {
-                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin)
-                        .drive()
-                        .await
-                }
-                Err(error) => {
-                    let Park { reason, detail } = error.park();
-                    inner.park(&live, (reason, detail)).await
-                }
-            };
-            inner.left_memory(&live, exit);
-            drop(permit);
-        });
+        let task = match body {
+            Ok(body) => {
+                let mut driver =
+                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin);
+                tokio::spawn(async move {
+                    // By reference: a future that owns it would hold it twice.
+                    let exit = driver.drive().await;
+                    drop(driver);
+                    inner.left_memory(&live, exit);
+                    drop(permit);
+                })
+            }
+            Err(error) => tokio::spawn(async move {
+                let Park { reason, detail } = error.park();
+                let exit = inner.park(&live, (reason, detail)).await;
+                inner.left_memory(&live, exit);
+                drop((begin, permit));
+            }),
+        };
         driven.driven_by(task.abort_handle());
     }
 
