@@ -96,6 +96,8 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Scheduler,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
+    /// Room for beginnings that are not durable yet.
+    pub(crate) door: Arc<Semaphore>,
     /// Runs that wait for room.
     pub(crate) crowd: AtomicUsize,
     live: Mutex<Runs>,
@@ -123,6 +125,7 @@ impl Drop for Alive {
         self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
         self.0.room.close();
+        self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
         let runs = std::mem::take(&mut *self.0.runs());
         for live in runs.by_key.values() {
@@ -260,6 +263,7 @@ impl Engine {
         inner.closing.store(true, Ordering::SeqCst);
         inner.scheduler.stop();
         inner.room.close();
+        inner.door.close();
         let by = ends(grace);
         loop {
             let left = inner.left.notified();

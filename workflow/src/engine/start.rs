@@ -27,6 +27,20 @@ impl Engine {
         call: Call<W>,
         announce: bool,
     ) -> Result<RunHandle<W>, StartError> {
+        let asked = self.asked(id, call)?;
+        let Ok(door) = Arc::clone(&self.inner.door).acquire_owned().await else {
+            return Err(StartError::ShuttingDown);
+        };
+        // Boxed, so that whoever only waits for the beginning to be durable holds little: there may be many.
+        let begun = Box::pin(self.bring(asked, announce, door)).await?;
+        if begun.wait {
+            self.until_durable(&begun.board).await?;
+        }
+        Ok(RunHandle::new(self.clone(), begun.id, begun.run))
+    }
+
+    /// Checks what is asked for.
+    fn asked<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
         let id = RunId::new(id)?;
         let inner = &self.inner;
         if inner.is_closing() {
@@ -36,22 +50,40 @@ impl Engine {
             .registry
             .get(W::NAME)
             .ok_or(StartError::NotRegistered { workflow: W::NAME })?;
-        let refused = |detail: String| StartError::Input {
-            workflow: W::NAME,
-            detail,
-        };
         let json = call
             .into_json()
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(W::NAME, error.to_string()))?;
         if json.len() > inner.payload_limit {
-            return Err(refused(format!(
+            let detail = format!(
                 "it is {} bytes long, the limit is {}",
                 json.len(),
                 inner.payload_limit
-            )));
+            );
+            return Err(refused(W::NAME, detail));
         }
         let input_hash = canonical_hash(&json);
+        Ok(Asked {
+            id,
+            entry,
+            json,
+            input_hash,
+        })
+    }
 
+    /// Brings a new run into memory, or finds the run that has the id.
+    async fn bring(
+        &self,
+        asked: Asked,
+        announce: bool,
+        door: OwnedSemaphorePermit,
+    ) -> Result<Brought, StartError> {
+        let inner = &self.inner;
+        let Asked {
+            id,
+            entry,
+            json,
+            input_hash,
+        } = asked;
         // Whoever asks for an id that is being begun right now waits for the same beginning.
         let starting = loop {
             if inner.is_closing() {
@@ -59,14 +91,19 @@ impl Engine {
             }
             let joined = inner.runs().by_id.get(&id).copied();
             if let Some(run) = joined {
-                if let Some(handle) = self.join(&id, run, input_hash, announce).await? {
-                    return Ok(handle);
+                if let Some(board) = self.join(&id, run, entry.name, input_hash)? {
+                    return Ok(Brought {
+                        id,
+                        run,
+                        board,
+                        wait: announce,
+                    });
                 }
                 continue;
             }
             let sought = Sought::of(inner, &id);
             if let Some(row) = inner.store.find(&id).await? {
-                return self.rejoin(row, input_hash).await;
+                return self.rejoin(row, entry.name, input_hash).await;
             }
             let run = inner.store.allocate();
             let live = Arc::new(Live::new(id.clone(), run, entry.name, input_hash, 0));
@@ -81,9 +118,10 @@ impl Engine {
             armed: true,
         };
 
-        let input = codec::seal(&*inner.codec, json).map_err(|error| refused(error.to_string()))?;
+        let input = codec::seal(&*inner.codec, json)
+            .map_err(|error| refused(entry.name, error.to_string()))?;
         let begun = Begun {
-            workflow: W::NAME.to_owned(),
+            workflow: entry.name.to_owned(),
             input,
             input_hash,
             seed: derive_seed(inner.identity.id, &id),
@@ -93,22 +131,23 @@ impl Engine {
         };
         let create = NewRun {
             id: id.clone(),
-            workflow: W::NAME.to_owned(),
+            workflow: entry.name.to_owned(),
             parent: None,
             detached: false,
         };
+        let run = starting.run;
+        let mut wait = announce;
         match Arc::clone(&inner.room).try_acquire_owned() {
             Ok(permit) => {
-                let replay = Replay::begin(begun.clone(), inner.code);
+                let input = begun.input.clone();
+                let replay = Replay::begin(begun, inner.code);
                 leave.disarm();
-                inner.launch(
-                    &starting,
-                    entry,
-                    replay,
-                    &begun.input,
-                    Begin::New { create, announce },
-                    permit,
-                );
+                let begin = Begin::New {
+                    create: Box::new(create),
+                    announce,
+                    door,
+                };
+                inner.launch(&starting, entry, replay, &input, begin, permit);
             }
             Err(_) if inner.is_closing() => return Err(StartError::ShuttingDown),
             Err(_) => {
@@ -118,6 +157,7 @@ impl Engine {
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
                 tokio::spawn(async move {
                     let written = inner.store_only(&live, begun, create).await;
+                    drop(door);
                     inner.leave(&live);
                     let told = match written {
                         Ok(Appended::Applied | Appended::AlreadyApplied) => {
@@ -137,13 +177,15 @@ impl Engine {
                     };
                     inner.tell(live.run, told);
                 });
-                self.until_durable(&board).await?;
+                wait = true;
             }
         }
-        if announce {
-            self.until_durable(&board).await?;
-        }
-        Ok(RunHandle::new(self.clone(), id, starting.run))
+        Ok(Brought {
+            id,
+            run,
+            board,
+            wait,
+        })
     }
 
     async fn until_durable(&self, board: &Board) -> Result<(), StartError> {
@@ -157,36 +199,34 @@ impl Engine {
         }
     }
 
-    /// A handle on a run in memory, if it still is the same.
-    async fn join<W: Workflow>(
+    /// The board of a run in memory, if it still is there.
+    fn join(
         &self,
         id: &RunId,
         run: RunKey,
+        workflow: &'static str,
         input_hash: u64,
-        announce: bool,
-    ) -> Result<Option<RunHandle<W>>, StartError> {
+    ) -> Result<Option<Arc<Board>>, StartError> {
         let board = self.inner.boards.board(run);
         let Some(live) = self.inner.runs().by_key.get(&run).cloned() else {
             return Ok(None);
         };
-        same(id, live.workflow, live.input_hash, W::NAME, input_hash)?;
-        if announce {
-            self.until_durable(&board).await?;
-        }
-        Ok(Some(RunHandle::new(self.clone(), id.clone(), run)))
+        same(id, live.workflow, live.input_hash, workflow, input_hash)?;
+        Ok(Some(board))
     }
 
-    /// A handle on a run that the store has.
-    async fn rejoin<W: Workflow>(
+    /// A run that the store has, if it is the same.
+    async fn rejoin(
         &self,
         row: RunRow,
+        workflow: &'static str,
         input_hash: u64,
-    ) -> Result<RunHandle<W>, StartError> {
-        if row.workflow != W::NAME {
+    ) -> Result<Brought, StartError> {
+        if row.workflow != workflow {
             return Err(StartError::OtherWorkflow {
                 id: row.id,
                 existing: row.workflow,
-                requested: W::NAME,
+                requested: workflow,
             });
         }
         let begun = self.inner.store.load(row.key).await?.and_then(|loaded| {
@@ -200,12 +240,38 @@ impl Engine {
                 &row.id,
                 &row.workflow,
                 begun.input_hash,
-                W::NAME,
+                workflow,
                 input_hash,
             )?;
         }
-        Ok(RunHandle::new(self.clone(), row.id, row.key))
+        Ok(Brought {
+            board: self.inner.boards.board(row.key),
+            id: row.id,
+            run: row.key,
+            wait: false,
+        })
     }
+}
+
+/// What was asked to be started, checked.
+struct Asked {
+    id: RunId,
+    entry: Entry,
+    json: Vec<u8>,
+    input_hash: u64,
+}
+
+/// A run that was begun, or found.
+struct Brought {
+    id: RunId,
+    run: RunKey,
+    board: Arc<Board>,
+    /// Its beginning may not be durable yet, and is to be.
+    wait: bool,
+}
+
+fn refused(workflow: &'static str, detail: String) -> StartError {
+    StartError::Input { workflow, detail }
 }
 
 /// The seed of a run, derived and not chosen: a start that was cut off before it was durable and is made again derives
