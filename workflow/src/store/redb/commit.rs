@@ -218,11 +218,10 @@ impl Core {
             stored,
         } in staged
         {
-            tail.push(commit, entry, stored);
+            tail.push(commit, &entry, stored);
             requests.push(request);
         }
-        let full =
-            tail.log.len() >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
+        let full = tail.is_full(&self.options);
         drop(tail);
         for request in &requests {
             request.slot.answer(Ok(Appended::Applied));

@@ -1,7 +1,7 @@
 //! What the store, its futures and its keeper share.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable};
@@ -136,7 +136,7 @@ fn read_tail(file: &File) -> Result<Tail, StoreError> {
                 } else {
                     tables::row(&runs, entry.run())?
                 };
-                tail.push(commit.value(), Arc::new(entry), stored.map(Box::new));
+                tail.push(commit.value(), &entry, stored.map(Box::new));
             }
         }
         Ok::<_, Failed>(tail)

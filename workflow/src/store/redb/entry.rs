@@ -44,7 +44,8 @@ impl Entry {
             Writer(&mut bytes).bytes(&scratch);
             spans.push(bytes.len() - scratch.len()..bytes.len());
         }
-        let bytes = Bytes::from(bytes);
+        // The tail keeps it: without the slack.
+        let bytes = Bytes::from(bytes.into_boxed_slice());
         let records = spans.into_iter().map(|span| bytes.slice(span)).collect();
         Self {
             transition,
@@ -64,14 +65,19 @@ impl Entry {
         while !input.is_empty() {
             let entry = input
                 .bytes()
-                .and_then(Self::read)
+                .and_then(Self::decode)
                 .map_err(|fault| fault.of("batch"))?;
             entries.push(entry);
         }
         Ok(entries)
     }
 
-    fn read(bytes: Bytes) -> Result<Self, Fault> {
+    /// An entry from its bytes.
+    pub(super) fn read(bytes: Bytes) -> Result<Self, StoreError> {
+        Self::decode(bytes).map_err(|fault| fault.of("batch"))
+    }
+
+    fn decode(bytes: Bytes) -> Result<Self, Fault> {
         let mut input = Reader::new(&bytes);
         let header = input.bytes()?;
         let mut records = Vec::new();

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use redb::{ReadTransaction, WriteTransaction};
@@ -89,9 +88,10 @@ struct Change {
     chunks: Vec<(u64, Vec<u8>)>,
 }
 
-fn prepare(txn: &ReadTransaction, entries: Vec<Arc<Entry>>) -> Result<Vec<Change>, Failed> {
-    let mut runs = BTreeMap::<RunKey, Vec<Arc<Entry>>>::new();
+fn prepare(txn: &ReadTransaction, entries: Vec<Bytes>) -> Result<Vec<Change>, Failed> {
+    let mut runs = BTreeMap::<RunKey, Vec<Entry>>::new();
     for entry in entries {
+        let entry = Entry::read(entry)?;
         runs.entry(entry.run()).or_default().push(entry);
     }
     let table = txn.open_table(RUNS)?;
@@ -109,7 +109,7 @@ fn change(
     txn: &ReadTransaction,
     run: RunKey,
     stored: Option<RunRow>,
-    entries: &[Arc<Entry>],
+    entries: &[Entry],
 ) -> Result<Option<Change>, Failed> {
     let past = stored.as_ref().map(|row| (row.state, row.wake_at));
     let mut row = stored;
@@ -180,7 +180,7 @@ fn last_chunk(txn: &ReadTransaction, run: RunKey) -> Result<Option<(u64, Bytes)>
 )]
 fn pruned(
     stored: Vec<(u64, Bytes)>,
-    entries: &[Arc<Entry>],
+    entries: &[Entry],
 ) -> Result<(Vec<(u64, Vec<u8>)>, Vec<u64>), StoreError> {
     let mut changed = Vec::new();
     let mut removed = Vec::new();

@@ -97,8 +97,7 @@ fn watch(core: &Arc<Core>) {
     while let Some(called) = core.signal.wait() {
         let (next, entries, full) = {
             let tail = core.tail();
-            let full = tail.log.len() >= core.options.fold_entries
-                || tail.bytes >= core.options.fold_bytes;
+            let full = tail.is_full(&core.options);
             (tail.next, tail.log.len(), full)
         };
         // Called, or a tick without a commit: an offered role that nobody takes must not strand what is queued.

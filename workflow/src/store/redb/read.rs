@@ -10,7 +10,7 @@ use bytes::Bytes;
 use redb::ReadTransaction;
 
 use super::core::Core;
-use super::entry::{framed, prune};
+use super::entry::{Entry, framed, prune};
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
 use crate::replay::{RunId, RunKey, RunState, Timestamp};
@@ -24,7 +24,7 @@ impl Core {
     pub(super) fn row(&self, run: RunKey) -> Result<Option<RunRow>, StoreError> {
         self.check_open()?;
         if let Some(here) = self.tail().runs.get(&run) {
-            return Ok(Some(here.row.clone()));
+            return Ok(Some(RunRow::clone(&here.row)));
         }
         self.read("reading a run", |txn| {
             tables::row(&txn.open_table(RUNS)?, run)
@@ -36,7 +36,7 @@ impl Core {
         {
             let tail = self.tail();
             if let Some(here) = tail.ids.get(id).and_then(|run| tail.runs.get(run)) {
-                return Ok(Some(here.row.clone()));
+                return Ok(Some(RunRow::clone(&here.row)));
             }
         }
         let hash = tables::id_hash(self.identity.id, id);
@@ -60,13 +60,13 @@ impl Core {
                 let here = tail
                     .runs
                     .get(&run)
-                    .map(|run| (run.row.clone(), run.entries.clone()));
+                    .map(|run| (RunRow::clone(&run.row), tail.batches(run)));
                 (here, tail.next)
             };
             let loaded = self.read("loading a run", |txn| {
-                let (row, entries) = match &here {
-                    Some((row, entries)) => (Some(row.clone()), entries.clone()),
-                    None => (tables::row(&txn.open_table(RUNS)?, run)?, [].into()),
+                let (row, batches) = match &here {
+                    Some((row, batches)) => (Some(row.clone()), &batches[..]),
+                    None => (tables::row(&txn.open_table(RUNS)?, run)?, &[][..]),
                 };
                 let Some(row) = row else {
                     return Ok(Some(None));
@@ -77,15 +77,20 @@ impl Core {
                     return Ok(None);
                 }
                 let mut records = Vec::new();
-                let begins = entries.front().filter(|(commit, _)| *commit >= folded);
-                if begins.is_none_or(|(_, entry)| entry.transition.create.is_none()) {
+                let entries: Vec<_> = batches
+                    .iter()
+                    .skip_while(|(commit, _)| *commit < folded)
+                    .map(|(_, bytes)| Entry::read(bytes.clone()))
+                    .collect::<Result<_, _>>()?;
+                let begins = entries.first();
+                if begins.is_none_or(|entry| entry.transition.create.is_none()) {
                     for (_, chunk) in tables::chunks(txn, run)? {
                         framed(&chunk, &mut records)?;
                     }
                 }
-                for (_, entry) in entries.iter().filter(|(commit, _)| *commit >= folded) {
+                for entry in entries {
                     prune(&mut records, &entry.transition)?;
-                    records.extend(entry.records.iter().cloned());
+                    records.extend(entry.records);
                 }
                 let history = records
                     .iter()
@@ -210,7 +215,7 @@ impl Core {
             let here = tail
                 .runs
                 .range(RunKey(from)..=RunKey(end.unwrap_or(u64::MAX)))
-                .map(|(_, run)| &run.row);
+                .map(|(_, run)| &*run.row);
             let mut slice: Vec<_> = here
                 .filter(|row| row.fits(filter))
                 .take(filter.limit.saturating_add(1))

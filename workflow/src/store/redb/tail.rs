@@ -5,14 +5,24 @@
 //! 2. Nothing gets here before it is durable: a reader never sees what a crash may take back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 
+use bytes::Bytes;
+
+use super::core::Options;
 use super::entry::Entry;
 use crate::replay::{RunId, RunKey, Timestamp};
 use crate::store::RunRow;
 
-/// A batch, and the number of the commit that it is in.
-pub(super) type Logged = (u64, Arc<Entry>);
+/// So many waiting runs are folded at once: each takes memory as long as it is not, and will not change soon.
+const WAITING: usize = 2048;
+
+/// A batch as it stands in the journal, and the number of the commit that it is in. Its bytes only: there may be many.
+#[derive(Debug)]
+pub(super) struct Logged {
+    commit: u64,
+    run: RunKey,
+    bytes: Bytes,
+}
 
 /// What is not folded yet.
 #[derive(Debug, Default)]
@@ -23,6 +33,8 @@ pub(super) struct Tail {
     pub(super) due: BTreeSet<(Timestamp, RunKey)>,
     pub(super) active: BTreeSet<RunKey>,
     pub(super) log: VecDeque<Logged>,
+    /// How many batches were before those of the log.
+    pub(super) gone: u64,
     pub(super) bytes: usize,
     /// The number of the next commit.
     pub(super) next: u64,
@@ -31,8 +43,9 @@ pub(super) struct Tail {
 /// A run of which batches are not folded yet.
 #[derive(Debug)]
 pub(super) struct TailRun {
-    pub(super) row: RunRow,
-    pub(super) entries: VecDeque<Logged>,
+    pub(super) row: Box<RunRow>,
+    /// The places of its batches, counted from the first that the log ever had.
+    entries: VecDeque<u64>,
 }
 
 /// How much is folded at once.
@@ -45,18 +58,19 @@ pub(super) struct Slice {
 
 impl Tail {
     /// Takes in a durable batch. `stored` is the run's row from the tables, when it is not here.
-    pub(super) fn push(&mut self, commit: u64, entry: Arc<Entry>, stored: Option<Box<RunRow>>) {
+    pub(super) fn push(&mut self, commit: u64, entry: &Entry, stored: Option<Box<RunRow>>) {
         let run = entry.run();
         let transition = &entry.transition;
+        let place = self.gone + self.log.len() as u64;
         if let Some(new) = &transition.create {
-            let row = transition.created(new);
+            let row = Box::new(transition.created(new));
             self.ids.insert(new.id.clone(), run);
             self.index(&row);
             self.runs.insert(
                 run,
                 TailRun {
                     row,
-                    entries: VecDeque::from([(commit, Arc::clone(&entry))]),
+                    entries: VecDeque::from([place]),
                 },
             );
         } else {
@@ -67,7 +81,7 @@ impl Tail {
                 self.runs.insert(
                     run,
                     TailRun {
-                        row: *row,
+                        row,
                         entries: VecDeque::new(),
                     },
                 );
@@ -78,23 +92,27 @@ impl Tail {
                 return;
             };
             transition.apply(&mut tail.row);
-            tail.entries.push_back((commit, Arc::clone(&entry)));
+            tail.entries.push_back(place);
             let present = (tail.row.wake_at, tail.row.state.is_active());
             self.reindex(run, past, present);
         }
         self.bytes += entry.bytes.len();
-        self.log.push_back((commit, entry));
+        self.log.push_back(Logged {
+            commit,
+            run,
+            bytes: entry.bytes.clone(),
+        });
         self.next = commit + 1;
     }
 
     /// Lets go of everything before commit `folded`: it is in the tables now.
     pub(super) fn forget(&mut self, folded: u64) {
-        while self.log.front().is_some_and(|(commit, _)| *commit < folded) {
-            let Some((_, entry)) = self.log.pop_front() else {
+        while self.log.front().is_some_and(|logged| logged.commit < folded) {
+            let Some(Logged { run, bytes, .. }) = self.log.pop_front() else {
                 return;
             };
-            self.bytes -= entry.bytes.len();
-            let run = entry.run();
+            self.gone += 1;
+            self.bytes -= bytes.len();
             let Some(tail) = self.runs.get_mut(&run) else {
                 continue;
             };
@@ -119,23 +137,41 @@ impl Tail {
     }
 
     /// The first unfolded batches: whole commits, until `slice` is full.
-    pub(super) fn oldest(&self, slice: Slice) -> (Vec<Arc<Entry>>, u64) {
+    pub(super) fn oldest(&self, slice: Slice) -> (Vec<Bytes>, u64) {
         let mut taken = Vec::new();
         let mut runs = HashSet::new();
         let mut bytes = 0;
         let mut last = None;
-        for (commit, entry) in &self.log {
+        for logged in &self.log {
             let full =
                 taken.len() >= slice.entries || runs.len() >= slice.runs || bytes >= slice.bytes;
-            if full && last != Some(*commit) {
+            if full && last != Some(logged.commit) {
                 break;
             }
-            last = Some(*commit);
-            bytes += entry.bytes.len();
-            runs.insert(entry.run());
-            taken.push(Arc::clone(entry));
+            last = Some(logged.commit);
+            bytes += logged.bytes.len();
+            runs.insert(logged.run);
+            taken.push(logged.bytes.clone());
         }
         (taken, last.map_or(self.next, |commit| commit + 1))
+    }
+
+    /// The unfolded batches of a run, and their commits.
+    pub(super) fn batches(&self, run: &TailRun) -> Vec<(u64, Bytes)> {
+        let places = run.entries.iter().filter_map(|place| {
+            let index = usize::try_from(place - self.gone).ok()?;
+            self.log.get(index)
+        });
+        places
+            .map(|logged| (logged.commit, logged.bytes.clone()))
+            .collect()
+    }
+
+    /// Whether it is time to fold.
+    pub(super) fn is_full(&self, options: &Options) -> bool {
+        self.log.len() >= options.fold_entries
+            || self.bytes >= options.fold_bytes
+            || self.due.len() >= WAITING
     }
 
     fn index(&mut self, row: &RunRow) {
