@@ -92,7 +92,7 @@ impl Driver {
         body: Body,
         begin: Begin,
     ) -> Self {
-        let span = tracing::info_span!("workflow.run", run = %live.id, workflow = live.workflow);
+        let span = tracing::info_span!(parent: None, "workflow.run", run = %live.id, workflow = live.workflow);
         let (create, announce, door, was_parked) = match begin {
             Begin::New {
                 create,
@@ -121,7 +121,7 @@ impl Driver {
     }
 
     /// Drives the run until it ends, leaves memory, or cannot go on.
-    pub(crate) async fn drive(mut self) -> Exit {
+    pub(crate) async fn drive(&mut self) -> Exit {
         if self.announce
             && let Some(exit) = poll_fn(|cx| self.poll_writing(cx)).await
         {

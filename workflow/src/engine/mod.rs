@@ -159,7 +159,7 @@ impl Engine {
         id: impl Into<String>,
         call: Call<W>,
     ) -> Result<Output<W>, Error> {
-        let handle = self.begin(id.into(), call, false).await?;
+        let handle = self.begin::<W>(self.asked(id, call), false).await?;
         handle.result().await
     }
 
@@ -175,7 +175,7 @@ impl Engine {
         id: impl Into<String>,
         call: Call<W>,
     ) -> Result<RunHandle<W>, StartError> {
-        self.begin(id.into(), call, true).await
+        self.begin(self.asked(id, call), true).await
     }
 
     /// A handle on a run that was started before, in this process or an earlier one. The type is the workflow's own:

@@ -21,26 +21,37 @@ use crate::store::{Append, Appended, Loaded, NewRun, Parked, RunPatch, RunRow, S
 
 impl Engine {
     /// Starts a run, or finds the one that was started before.
-    pub(super) async fn begin<W: Workflow>(
+    ///
+    /// There may be many that wait here, so what they hold is little: no copies of arguments, and what takes more room
+    /// for a moment is boxed.
+    pub(super) fn begin<W: Workflow>(
         &self,
-        id: String,
-        call: Call<W>,
+        asked: Result<Box<Asked>, Box<StartError>>,
         announce: bool,
-    ) -> Result<RunHandle<W>, StartError> {
-        let asked = self.asked(id, call)?;
-        let Ok(door) = Arc::clone(&self.inner.door).acquire_owned().await else {
-            return Err(StartError::ShuttingDown);
-        };
-        // Boxed, so that whoever only waits for the beginning to be durable holds little: there may be many.
-        let begun = Box::pin(self.bring(asked, announce, door)).await?;
-        if begun.wait {
-            self.until_durable(&begun.board).await?;
+    ) -> impl Future<Output = Result<RunHandle<W>, StartError>> + Send {
+        async move {
+            let asked = asked.map_err(|refused| *refused)?;
+            let Ok(door) = Arc::clone(&self.inner.door).acquire_owned().await else {
+                return Err(StartError::ShuttingDown);
+            };
+            let begun = Box::pin(self.bring(asked, announce, door)).await?;
+            if begun.wait {
+                self.until_durable(&begun.board).await?;
+            }
+            Ok(RunHandle::new(self.clone(), begun.id, begun.run))
         }
-        Ok(RunHandle::new(self.clone(), begun.id, begun.run))
     }
 
     /// Checks what is asked for.
-    fn asked<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
+    pub(super) fn asked<W: Workflow>(
+        &self,
+        id: impl Into<String>,
+        call: Call<W>,
+    ) -> Result<Box<Asked>, Box<StartError>> {
+        self.check(id.into(), call).map(Box::new).map_err(Box::new)
+    }
+
+    fn check<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
         let id = RunId::new(id)?;
         let inner = &self.inner;
         if inner.is_closing() {
@@ -73,7 +84,7 @@ impl Engine {
     /// Brings a new run into memory, or finds the run that has the id.
     async fn bring(
         &self,
-        asked: Asked,
+        asked: Box<Asked>,
         announce: bool,
         door: OwnedSemaphorePermit,
     ) -> Result<Brought, StartError> {
@@ -83,7 +94,7 @@ impl Engine {
             entry,
             json,
             input_hash,
-        } = asked;
+        } = *asked;
         // Whoever asks for an id that is being begun right now waits for the same beginning.
         let starting = loop {
             if inner.is_closing() {
@@ -254,7 +265,7 @@ impl Engine {
 }
 
 /// What was asked to be started, checked.
-struct Asked {
+pub(super) struct Asked {
     id: RunId,
     entry: Entry,
     json: Vec<u8>,
@@ -490,21 +501,25 @@ impl Inner {
         let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
-        let task = tokio::spawn(async move {
-            let exit = match body {
-                Ok(body) => {
-                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin)
-                        .drive()
-                        .await
-                }
-                Err(error) => {
-                    let Park { reason, detail } = error.park();
-                    inner.park(&live, (reason, detail)).await
-                }
-            };
-            inner.left_memory(&live, exit);
-            drop(permit);
-        });
+        let task = match body {
+            Ok(body) => {
+                let mut driver =
+                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin);
+                tokio::spawn(async move {
+                    // By reference: a future that owns it would hold it twice.
+                    let exit = driver.drive().await;
+                    drop(driver);
+                    inner.left_memory(&live, exit);
+                    drop(permit);
+                })
+            }
+            Err(error) => tokio::spawn(async move {
+                let Park { reason, detail } = error.park();
+                let exit = inner.park(&live, (reason, detail)).await;
+                inner.left_memory(&live, exit);
+                drop((begin, permit));
+            }),
+        };
         driven.driven_by(task.abort_handle());
     }
 

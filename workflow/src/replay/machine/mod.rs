@@ -305,7 +305,7 @@ impl Replay {
             phase: Phase::Replaying,
             tree: Tree::new(),
             turns: VecDeque::new(),
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(2),
             in_flight: None,
             durables: 0,
             forced: false,

@@ -5,7 +5,6 @@
 //! 2. Only the fold writes the tables, one at a time: what it reads before its transaction is still true in it.
 //! 3. It holds up commits only while it writes a slice, not while it prepares one.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
@@ -54,11 +53,14 @@ impl Core {
     /// Folds one slice; the commit up to which everything is folded then, or `None` when there was nothing to fold.
     pub(super) fn fold_slice(&self) -> Result<Option<u64>, StoreError> {
         let _one_at_a_time = self.folding();
-        let (entries, end) = self.tail().oldest(SLICE);
-        if entries.is_empty() {
+        let (batches, end) = self.tail().oldest(SLICE);
+        if batches.is_empty() {
             return Ok(None);
         }
-        let changes = self.file.read("folding", |txn| prepare(txn, entries))?;
+        let store = self.identity.id;
+        let changes = self
+            .file
+            .read("folding", |txn| prepare(txn, store, batches))?;
 
         let writer = &mut *self.writer();
         if writer.broken {
@@ -67,7 +69,7 @@ impl Core {
         let written = self.file.with("folding", |database| {
             let mut txn = database.begin_write()?;
             txn.set_quick_repair(true);
-            write(&txn, &changes, self.identity.id, end)?;
+            write(&txn, &changes, end)?;
             Ok(txn.commit()?)
         });
         if let Err(error) = written {
@@ -82,23 +84,34 @@ impl Core {
 /// What a slice does to one run.
 struct Change {
     run: RunKey,
-    past: Option<(RunState, Option<Timestamp>)>,
-    row: RunRow,
+    /// The hash of the id of a run that is not in the tables yet.
+    new: Option<u64>,
+    past: (Option<RunState>, Option<Timestamp>),
+    present: (RunState, Option<Timestamp>),
+    row: Vec<u8>,
     removed: Vec<u64>,
     chunks: Vec<(u64, Vec<u8>)>,
 }
 
-fn prepare(txn: &ReadTransaction, entries: Vec<Bytes>) -> Result<Vec<Change>, Failed> {
-    let mut runs = BTreeMap::<RunKey, Vec<Entry>>::new();
-    for entry in entries {
-        let entry = Entry::read(entry)?;
-        runs.entry(entry.run()).or_default().push(entry);
-    }
+fn prepare(
+    txn: &ReadTransaction,
+    store: u128,
+    mut batches: Vec<(RunKey, Bytes)>,
+) -> Result<Vec<Change>, Failed> {
+    // Stable: those of one run stay in order.
+    batches.sort_by_key(|(run, _)| *run);
     let table = txn.open_table(RUNS)?;
-    let mut changes = Vec::with_capacity(runs.len());
-    for (run, entries) in runs {
+    let mut changes = Vec::new();
+    let mut entries = Vec::new();
+    for batches in batches.chunk_by(|(run, _), (next, _)| run == next) {
+        let run = batches[0].0;
+        // Decoded one run at a time: in memory they are many times as large.
+        entries.clear();
+        for (_, bytes) in batches {
+            entries.push(Entry::read(bytes.clone())?);
+        }
         let stored = tables::row(&table, run)?;
-        if let Some(change) = change(txn, run, stored, &entries)? {
+        if let Some(change) = change(txn, store, run, stored, &entries)? {
             changes.push(change);
         }
     }
@@ -107,6 +120,7 @@ fn prepare(txn: &ReadTransaction, entries: Vec<Bytes>) -> Result<Vec<Change>, Fa
 
 fn change(
     txn: &ReadTransaction,
+    store: u128,
     run: RunKey,
     stored: Option<RunRow>,
     entries: &[Entry],
@@ -155,8 +169,10 @@ fn change(
     }
     Ok(row.map(|row| Change {
         run,
-        past,
-        row,
+        new: past.is_none().then(|| tables::id_hash(store, &row.id)),
+        past: past.map_or((None, None), |(state, at)| (Some(state), at)),
+        present: (row.state, row.wake_at),
+        row: tables::encoded(&row),
         removed,
         chunks,
     }))
@@ -218,10 +234,10 @@ fn pack(first: u64, records: &[Bytes], chunks: &mut Vec<(u64, Vec<u8>)>) {
     chunks.push((key, out));
 }
 
-fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> Result<(), Failed> {
+fn write(txn: &WriteTransaction, changes: &[Change], end: u64) -> Result<(), Failed> {
     let mut runs = txn.open_table(RUNS)?;
     for change in spread(changes) {
-        runs.insert(change.run.0, &tables::encoded(&change.row)[..])?;
+        runs.insert(change.run.0, &change.row[..])?;
     }
     let mut records = txn.open_table(RECORDS)?;
     for change in spread(changes) {
@@ -238,28 +254,30 @@ fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> R
         }
     }
     let mut ids = txn.open_table(IDS)?;
-    for change in changes.iter().filter(|change| change.past.is_none()) {
-        ids.insert((tables::id_hash(store, &change.row.id), change.run.0), ())?;
+    for change in changes {
+        if let Some(hash) = change.new {
+            ids.insert((hash, change.run.0), ())?;
+        }
     }
     let mut due = txn.open_table(DUE)?;
     let mut states = txn.open_table(STATES)?;
     for change in changes {
         let run = change.run;
-        let (state, wake_at) = change.past.unzip();
-        let wake_at = wake_at.flatten();
-        if wake_at != change.row.wake_at {
+        let (past, wake_at) = change.past;
+        if wake_at != change.present.1 {
             if let Some(at) = wake_at {
                 due.remove(due_key(at, run))?;
             }
-            if let Some(at) = change.row.wake_at {
+            if let Some(at) = change.present.1 {
                 due.insert(due_key(at, run), ())?;
             }
         }
-        if state != Some(change.row.state) {
-            if let Some(state) = state.and_then(listed) {
-                states.remove((state, run.0))?;
+        let state = change.present.0;
+        if past != Some(state) {
+            if let Some(past) = past.and_then(listed) {
+                states.remove((past, run.0))?;
             }
-            if let Some(state) = listed(change.row.state) {
+            if let Some(state) = listed(state) {
                 states.insert((state, run.0), ())?;
             }
         }

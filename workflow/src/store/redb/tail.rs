@@ -13,8 +13,8 @@ use super::entry::Entry;
 use crate::replay::{RunId, RunKey, Timestamp};
 use crate::store::RunRow;
 
-/// So many waiting runs are folded at once: each takes memory as long as it is not, and will not change soon.
-const WAITING: usize = 2048;
+/// So many waiting runs are folded before anything else asks for it: each takes memory as long as it is not, and will not change soon.
+const WAITING: usize = 1024;
 
 /// A batch as it stands in the journal, and the number of the commit that it is in. Its bytes only: there may be many.
 #[derive(Debug)]
@@ -107,7 +107,11 @@ impl Tail {
 
     /// Lets go of everything before commit `folded`: it is in the tables now.
     pub(super) fn forget(&mut self, folded: u64) {
-        while self.log.front().is_some_and(|logged| logged.commit < folded) {
+        while self
+            .log
+            .front()
+            .is_some_and(|logged| logged.commit < folded)
+        {
             let Some(Logged { run, bytes, .. }) = self.log.pop_front() else {
                 return;
             };
@@ -137,7 +141,7 @@ impl Tail {
     }
 
     /// The first unfolded batches: whole commits, until `slice` is full.
-    pub(super) fn oldest(&self, slice: Slice) -> (Vec<Bytes>, u64) {
+    pub(super) fn oldest(&self, slice: Slice) -> (Vec<(RunKey, Bytes)>, u64) {
         let mut taken = Vec::new();
         let mut runs = HashSet::new();
         let mut bytes = 0;
@@ -151,7 +155,7 @@ impl Tail {
             last = Some(logged.commit);
             bytes += logged.bytes.len();
             runs.insert(logged.run);
-            taken.push(logged.bytes.clone());
+            taken.push((logged.run, logged.bytes.clone()));
         }
         (taken, last.map_or(self.next, |commit| commit + 1))
     }
