@@ -21,7 +21,7 @@ use crate::store::Store;
 
 /// So many runs may be on their way from a start to their first durable record: as many as fill a commit. So a burst of
 /// runs that soon sleep is never in memory at once.
-const DOOR: usize = 256;
+const DOOR: usize = 128;
 
 /// Describes an engine. Made by [`Engine::builder`].
 #[must_use = "an engine is made by `.build()`"]

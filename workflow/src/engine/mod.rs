@@ -159,7 +159,8 @@ impl Engine {
         id: impl Into<String>,
         call: Call<W>,
     ) -> Result<Output<W>, Error> {
-        let handle = self.begin::<W>(self.asked(id, call), false).await?;
+        let door = self.door().await?;
+        let handle = self.begin(id, call, door, false).await?;
         handle.result().await
     }
 
@@ -175,7 +176,8 @@ impl Engine {
         id: impl Into<String>,
         call: Call<W>,
     ) -> Result<RunHandle<W>, StartError> {
-        self.begin(self.asked(id, call), true).await
+        let door = self.door().await?;
+        self.begin(id, call, door, true).await
     }
 
     /// A handle on a run that was started before, in this process or an earlier one. The type is the workflow's own:

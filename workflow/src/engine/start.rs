@@ -17,41 +17,39 @@ use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{Args, Call, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
-use crate::store::{Append, Appended, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError};
+use crate::store::{
+    Append, Appended, BoxFuture, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError,
+};
 
 impl Engine {
+    /// Waits for the right to begin a run. There may be many that wait here: they hold what they were given, no more.
+    pub(super) async fn door(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        let door = Arc::clone(&self.inner.door).acquire_owned().await;
+        door.map_err(|_closed| StartError::ShuttingDown)
+    }
+
     /// Starts a run, or finds the one that was started before.
     ///
-    /// There may be many that wait here, so what they hold is little: no copies of arguments, and what takes more room
-    /// for a moment is boxed.
-    pub(super) fn begin<W: Workflow>(
-        &self,
-        asked: Result<Box<Asked>, Box<StartError>>,
+    /// Boxed, as are its parts: of the many that start at once, few are past the door.
+    pub(super) fn begin<'a, W: Workflow>(
+        &'a self,
+        id: impl Into<String>,
+        call: Call<W>,
+        door: OwnedSemaphorePermit,
         announce: bool,
-    ) -> impl Future<Output = Result<RunHandle<W>, StartError>> + Send {
-        async move {
-            let asked = asked.map_err(|refused| *refused)?;
-            let Ok(door) = Arc::clone(&self.inner.door).acquire_owned().await else {
-                return Err(StartError::ShuttingDown);
-            };
-            let begun = Box::pin(self.bring(asked, announce, door)).await?;
+    ) -> BoxFuture<'a, Result<RunHandle<W>, StartError>> {
+        let asked = self.asked(id.into(), call);
+        Box::pin(async move {
+            let begun = Box::pin(self.bring(asked?, announce, door)).await?;
             if begun.wait {
                 self.until_durable(&begun.board).await?;
             }
             Ok(RunHandle::new(self.clone(), begun.id, begun.run))
-        }
+        })
     }
 
     /// Checks what is asked for.
-    pub(super) fn asked<W: Workflow>(
-        &self,
-        id: impl Into<String>,
-        call: Call<W>,
-    ) -> Result<Box<Asked>, Box<StartError>> {
-        self.check(id.into(), call).map(Box::new).map_err(Box::new)
-    }
-
-    fn check<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
+    fn asked<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
         let id = RunId::new(id)?;
         let inner = &self.inner;
         if inner.is_closing() {
@@ -84,7 +82,7 @@ impl Engine {
     /// Brings a new run into memory, or finds the run that has the id.
     async fn bring(
         &self,
-        asked: Box<Asked>,
+        asked: Asked,
         announce: bool,
         door: OwnedSemaphorePermit,
     ) -> Result<Brought, StartError> {
@@ -94,7 +92,7 @@ impl Engine {
             entry,
             json,
             input_hash,
-        } = *asked;
+        } = asked;
         // Whoever asks for an id that is being begun right now waits for the same beginning.
         let starting = loop {
             if inner.is_closing() {
@@ -265,7 +263,7 @@ impl Engine {
 }
 
 /// What was asked to be started, checked.
-pub(super) struct Asked {
+struct Asked {
     id: RunId,
     entry: Entry,
     json: Vec<u8>,

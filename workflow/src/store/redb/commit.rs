@@ -96,8 +96,6 @@ impl Drop for Role {
 
 /// Why a commit is tried no more often: the disk does not get better by asking.
 const TRIES: u32 = 3;
-/// When the tail is so many times as long as it should be, commits have to fold, too: memory is bounded, and folds keep up.
-const PRESSURE: usize = 4;
 /// So many batches fit in one commit.
 const GROUP: usize = 4096;
 /// So many commits one task does at most before it lets another do the next.
@@ -138,7 +136,8 @@ impl Core {
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
         let commit = || {
-            if self.tail().log.len() >= PRESSURE * self.options.fold_entries {
+            let pressing = self.tail().is_pressing(&self.options);
+            if pressing {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }

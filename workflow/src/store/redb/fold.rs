@@ -260,7 +260,11 @@ fn write(txn: &WriteTransaction, changes: &[Change], end: u64) -> Result<(), Fai
         }
     }
     let mut due = txn.open_table(DUE)?;
-    let moved = || changes.iter().filter(|change| change.past.1 != change.present.1);
+    let moved = || {
+        changes
+            .iter()
+            .filter(|change| change.past.1 != change.present.1)
+    };
     for change in moved() {
         if let Some(at) = change.past.1 {
             due.remove(due_key(at, change.run))?;

@@ -15,6 +15,8 @@ use crate::store::RunRow;
 
 /// So many waiting runs are folded before anything else asks for it: each takes memory as long as it is not, and will not change soon.
 const WAITING: usize = 1024;
+/// When the tail is so many times as long as it should be, commits have to fold, too: memory is bounded, and folds keep up.
+const PRESSURE: usize = 4;
 
 /// A batch as it stands in the journal, and the number of the commit that it is in. Its bytes only: there may be many.
 #[derive(Debug)]
@@ -176,6 +178,11 @@ impl Tail {
         self.log.len() >= options.fold_entries
             || self.bytes >= options.fold_bytes
             || self.due.len() >= WAITING
+    }
+
+    /// Whether it is so much past that time that commits have to fold, too.
+    pub(super) fn is_pressing(&self, options: &Options) -> bool {
+        self.log.len() >= PRESSURE * options.fold_entries || self.due.len() >= PRESSURE * WAITING
     }
 
     fn index(&mut self, row: &RunRow) {
