@@ -31,13 +31,13 @@ impl Engine {
     /// Starts a run, or finds the one that was started before.
     ///
     /// Boxed, as are its parts: of the many that start at once, few are past the door.
-    pub(super) fn begin<'a, W: Workflow>(
-        &'a self,
+    pub(super) fn begin<W: Workflow>(
+        &self,
         id: impl Into<String>,
         call: Call<W>,
         door: OwnedSemaphorePermit,
         announce: bool,
-    ) -> BoxFuture<'a, Result<RunHandle<W>, StartError>> {
+    ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
         let asked = self.asked(id.into(), call);
         Box::pin(async move {
             let begun = Box::pin(self.bring(asked?, announce, door)).await?;

@@ -104,7 +104,9 @@ fn prepare(
     let mut changes = Vec::new();
     let mut entries = Vec::new();
     for batches in batches.chunk_by(|(run, _), (next, _)| run == next) {
-        let run = batches[0].0;
+        let Some(run) = batches.first().map(|(run, _)| *run) else {
+            continue;
+        };
         // Decoded one run at a time: in memory they are many times as large.
         entries.clear();
         for (_, bytes) in batches {
