@@ -4,11 +4,13 @@
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-use workflow::{Failure, critical, sleep, step, workflow};
+use workflow::store::RedbStore;
+use workflow::{Engine, Failure, critical, sleep, step, workflow};
 use workflow_tests::{Counter, World, pass};
 
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -141,10 +143,7 @@ async fn an_error_hook_that_panics_is_warned_of_once_and_harms_nothing() {
         .unwrap();
     let failure = engine.run("r", declining()).await.unwrap_err();
     assert_eq!(failure.failure().unwrap().message(), "declined");
-    engine
-        .shutdown(std::time::Duration::from_secs(1))
-        .await
-        .unwrap();
+    engine.shutdown(Duration::from_secs(1)).await.unwrap();
     drop(std::panic::take_hook());
     let warned = log.at_least(Level::WARN);
     assert_eq!(warned.len(), 1, "{warned:?}");
@@ -246,4 +245,43 @@ async fn a_divergence_is_told_whole_by_the_log_the_status_and_the_error() {
         }
     }
     assert!(logged[0].contains("napping") && shown.contains("napping"));
+}
+
+// UA-66
+#[tokio::test]
+async fn an_opening_that_has_to_repair_the_file_says_so() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.redb");
+    let killed = directory.path().join("killed.redb");
+    let calls = Counter::default();
+    let store = RedbStore::open(&path).unwrap();
+    let builder = Engine::builder().store(store).workflow(napping);
+    let engine = builder.state(calls.clone()).build().await.unwrap();
+
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let repair = || {
+        let lines = log.at_least(Level::INFO).into_iter();
+        let lines = lines.filter(|line| line.contains("killed.redb"));
+        lines.collect::<Vec<_>>()
+    };
+    // A kill right after a commit. When this process is stopped for long in between, the store folds: that is tried again.
+    for number in 0..20 {
+        let run = format!("r{number}");
+        engine.start(run, napping()).await.unwrap();
+        std::fs::copy(&path, &killed).unwrap();
+        drop(RedbStore::open(&killed));
+        if !repair().is_empty() {
+            break;
+        }
+    }
+    let lines = repair();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("was not closed"), "{lines:?}");
+    assert!(lines[1].contains("is repaired"), "{lines:?}");
+
+    drop(RedbStore::open(&killed).unwrap());
+    assert_eq!(repair(), lines, "it was closed");
+    engine.shutdown(Duration::ZERO).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use workflow::{Clock, Engine, Failure, RunState, Timestamp, join_all, sleep, step, workflow};
-use workflow_tests::{Counter, World, pass};
+use workflow_tests::{Counter, SlowStore, World, late, pass};
 
 #[step]
 async fn counted(calls: &Counter) -> usize {
@@ -213,4 +213,73 @@ async fn thousands_of_sleeps_all_end_across_crashes() {
         assert_eq!(last.run(format!("r{i}"), crowd(10)).await.unwrap(), 45);
     }
     assert!(world.clock().now().since(start) <= Duration::from_millis(150));
+}
+
+/// An engine whose every append takes 10 ms, and `starts` starts at once of runs that sleep for long.
+async fn burst(
+    world: &World,
+    calls: &Counter,
+    starts: usize,
+) -> (
+    Engine,
+    Vec<tokio::task::JoinHandle<Result<(), workflow::StartError>>>,
+) {
+    let store = SlowStore::over(&world.store);
+    late(&store.appends, vec![10; 10 * starts]);
+    let engine = Engine::builder()
+        .store(store)
+        .clock(world.clock())
+        .workflow(napping)
+        .state(calls.clone())
+        .build()
+        .await
+        .unwrap();
+    let starts = (0..starts).map(|i| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let run = engine.start(format!("r{i}"), napping(60_000)).await;
+            run.map(drop)
+        })
+    });
+    let starts = starts.collect();
+    (engine, starts)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_runs_that_soon_sleep_is_not_in_memory_at_once() {
+    let (world, calls) = (World::new(), Counter::default());
+    let (engine, starts) = burst(&world, &calls, 3_000).await;
+    let mut most = 0;
+    while starts.iter().any(|start| !start.is_finished()) {
+        most = most.max(engine.in_memory());
+        pass(1).await;
+    }
+    assert!(most > 100, "they run beside each other: {most}");
+    assert!(most < 1_000, "{most} of 3,000 were in memory at once");
+    for start in starts {
+        start.await.unwrap().unwrap();
+    }
+    pass(70_000).await;
+    assert_eq!(calls.count(), 3_000);
+    for i in [0, 1_500, 2_999] {
+        let run = engine.attach::<napping>(format!("r{i}")).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn starts_that_a_shutdown_finds_waiting_are_told() {
+    let (world, calls) = (World::new(), Counter::default());
+    let (engine, starts) = burst(&world, &calls, 1_000).await;
+    pass(5).await;
+    engine.shutdown(Duration::from_secs(1)).await.unwrap();
+    let mut refused = 0;
+    for start in starts {
+        match start.await.unwrap() {
+            Ok(()) => {}
+            Err(workflow::StartError::ShuttingDown) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused > 500, "{refused} were told");
 }

@@ -20,6 +20,10 @@ use crate::context::States;
 use crate::replay::CodeId;
 use crate::store::Store;
 
+/// So many runs may be on their way from a start to their first durable record: as many as fill a commit. So a burst of
+/// runs that soon sleep is never in memory at once.
+const DOOR: usize = 128;
+
 /// Describes an engine. Made by [`Engine::builder`].
 #[must_use = "an engine is made by `.build()`"]
 pub struct EngineBuilder {
@@ -196,6 +200,7 @@ impl EngineBuilder {
             boards: Boards::default(),
             scheduler: Scheduler::new(),
             room: Arc::new(Semaphore::new(self.in_memory)),
+            door: Arc::new(Semaphore::new(DOOR)),
             crowd: AtomicUsize::new(0),
             live: Mutex::new(Runs::default()),
             left: Notify::new(),

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 use super::live::{Command, Live};
@@ -45,7 +46,12 @@ pub(crate) enum Exit {
 #[derive(Debug)]
 pub(crate) enum Begin {
     /// The store does not have it yet. With `announce`, its beginning is durable before its code is polled.
-    New { create: NewRun, announce: bool },
+    New {
+        create: Box<NewRun>,
+        announce: bool,
+        /// Given back when that beginning is durable, or the run waits for something else.
+        door: OwnedSemaphorePermit,
+    },
     /// It was loaded. `parked`: its row says so, and the first change of its state takes that back.
     Loaded { parked: bool },
 }
@@ -56,7 +62,8 @@ pub(crate) struct Driver {
     live: Arc<Live>,
     run: Arc<Run>,
     body: Option<Body>,
-    create: Option<NewRun>,
+    create: Option<Box<NewRun>>,
+    door: Option<OwnedSemaphorePermit>,
     announce: bool,
     writing: Option<Writing>,
     finished: Option<Finished>,
@@ -127,9 +134,13 @@ impl Driver {
         begin: Begin,
     ) -> Self {
         let span = tracing::info_span!("workflow.run", run = %live.id, workflow = live.workflow);
-        let (create, announce, was_parked) = match begin {
-            Begin::New { create, announce } => (Some(create), announce, false),
-            Begin::Loaded { parked } => (None, false, parked),
+        let (create, announce, door, was_parked) = match begin {
+            Begin::New {
+                create,
+                announce,
+                door,
+            } => (Some(create), announce, Some(door), false),
+            Begin::Loaded { parked } => (None, false, None, parked),
         };
         Self {
             inner,
@@ -137,6 +148,7 @@ impl Driver {
             run,
             body: Some(body),
             create,
+            door,
             announce,
             writing: None,
             finished: None,
@@ -152,7 +164,7 @@ impl Driver {
     }
 
     /// Drives the run until it ends, leaves memory, or cannot go on.
-    pub(crate) async fn drive(mut self) -> Exit {
+    pub(crate) async fn drive(&mut self) -> Exit {
         if self.announce
             && let Some(exit) = poll_fn(|cx| self.poll_writing(cx)).await
         {
@@ -379,7 +391,7 @@ impl Driver {
                 epoch: self.inner.identity.boot,
                 number: self.live.number(),
                 expected_seq: batch.expected_seq,
-                create: self.create.take(),
+                create: self.create.take().map(|create| *create),
                 records: batch.records,
                 deletes: batch.deletes,
                 patch,
@@ -485,6 +497,7 @@ impl Driver {
     /// The batch is durable.
     fn landed(&mut self) -> Option<Exit> {
         let Writing { append, .. } = self.writing.take()?;
+        self.door = None;
         if let Some(parked) = append.patch.parked.flatten() {
             return Some(Exit::Parked(parked));
         }
@@ -527,6 +540,7 @@ impl Driver {
 
     /// Nothing is to be polled, handed out or written now.
     fn rest(&mut self) -> Rest {
+        self.door = None;
         let mut replay = self.run.replay();
         if let Some(suspend) = replay.poll_suspend() {
             let waits = replay.waits_for_others();

@@ -105,6 +105,8 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Scheduler,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
+    /// Room for beginnings that are not durable yet.
+    pub(crate) door: Arc<Semaphore>,
     /// Runs that wait for room.
     pub(crate) crowd: AtomicUsize,
     live: Mutex<Runs>,
@@ -132,6 +134,7 @@ impl Drop for Alive {
         self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
         self.0.room.close();
+        self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
         let runs = std::mem::take(&mut *self.0.runs());
         for live in runs.by_key.values() {
@@ -165,7 +168,8 @@ impl Engine {
         id: impl Into<String>,
         call: Call<W>,
     ) -> Result<Output<W>, Error> {
-        let handle = self.begin(id.into(), call, false).await?;
+        let door = self.door().await?;
+        let handle = self.begin(id, call, door, false).await?;
         handle.result().await
     }
 
@@ -181,7 +185,8 @@ impl Engine {
         id: impl Into<String>,
         call: Call<W>,
     ) -> Result<RunHandle<W>, StartError> {
-        self.begin(id.into(), call, true).await
+        let door = self.door().await?;
+        self.begin(id, call, door, true).await
     }
 
     /// A handle on a run that was started before, in this process or an earlier one. The type is the workflow's own:
@@ -264,6 +269,7 @@ impl Engine {
         inner.closing.store(true, Ordering::SeqCst);
         inner.scheduler.stop();
         inner.room.close();
+        inner.door.close();
         let by = ends(grace);
         loop {
             let left = inner.left.notified();

@@ -21,17 +21,44 @@ use crate::replay::{
     Begun, Body, Finished, Ledger, ParkReason, Payload, Replay, RunId, RunKey, RunState,
 };
 use crate::store::{
-    Append, Appended, InboxChange, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError,
+    Append, Appended, BoxFuture, InboxChange, Loaded, NewRun, Parked, RunPatch, RunRow, StoreError,
 };
 
 impl Engine {
+    /// Waits for the right to begin a run. There may be many that wait here: they hold what they were given, no more.
+    pub(super) async fn door(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        let door = Arc::clone(&self.inner.door).acquire_owned().await;
+        door.map_err(|_closed| StartError::ShuttingDown)
+    }
+
     /// Starts a run, or finds the one that was started before.
-    pub(super) async fn begin<W: Workflow>(
+    ///
+    /// Boxed, as are its parts: of the many that start at once, few are past the door.
+    pub(super) fn begin<W: Workflow>(
         &self,
-        id: String,
+        id: impl Into<String>,
         call: Call<W>,
+        door: OwnedSemaphorePermit,
         announce: bool,
-    ) -> Result<RunHandle<W>, StartError> {
+    ) -> BoxFuture<'_, Result<RunHandle<W>, StartError>> {
+        let asked = self.asked(id.into(), call);
+        Box::pin(async move {
+            let brought = Box::pin(self.bring(asked?, announce, door)).await?;
+            let Brought {
+                id,
+                run,
+                board,
+                wait,
+            } = brought;
+            if wait {
+                return self.until_durable(&board, id, run).await;
+            }
+            Ok(RunHandle::new(self.clone(), id, run))
+        })
+    }
+
+    /// Checks what is asked for.
+    fn asked<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
         let id = RunId::new(id)?;
         let inner = &self.inner;
         if inner.is_closing() {
@@ -41,22 +68,40 @@ impl Engine {
             .registry
             .get(W::NAME)
             .ok_or(StartError::NotRegistered { workflow: W::NAME })?;
-        let refused = |detail: String| StartError::Input {
-            workflow: W::NAME,
-            detail,
-        };
         let json = call
             .into_json()
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(|error| refused(W::NAME, error.to_string()))?;
         if json.len() > inner.payload_limit {
-            return Err(refused(format!(
+            let detail = format!(
                 "it is {} bytes long, the limit is {}",
                 json.len(),
                 inner.payload_limit
-            )));
+            );
+            return Err(refused(W::NAME, detail));
         }
         let input_hash = canonical_hash(&json);
+        Ok(Asked {
+            id,
+            entry,
+            json,
+            input_hash,
+        })
+    }
 
+    /// Brings a new run into memory, or finds the run that has the id.
+    async fn bring(
+        &self,
+        asked: Asked,
+        announce: bool,
+        door: OwnedSemaphorePermit,
+    ) -> Result<Brought, StartError> {
+        let inner = &self.inner;
+        let Asked {
+            id,
+            entry,
+            json,
+            input_hash,
+        } = asked;
         // Whoever asks for an id that is being begun right now waits for the same beginning.
         let starting = loop {
             if inner.is_closing() {
@@ -64,14 +109,20 @@ impl Engine {
             }
             let joined = inner.runs().by_id.get(&id).copied();
             if let Some(run) = joined {
-                if let Some(handle) = self.join(&id, run, input_hash, announce).await? {
-                    return Ok(handle);
+                let joined = self.join(&id, run, entry.name, input_hash)?;
+                if let Some((board, is_durable)) = joined {
+                    return Ok(Brought {
+                        id,
+                        run,
+                        board,
+                        wait: announce && !is_durable,
+                    });
                 }
                 continue;
             }
             let sought = Sought::of(inner, &id);
             if let Some(row) = inner.store.find(&id).await? {
-                return self.rejoin(row, input_hash).await;
+                return self.rejoin(row, entry.name, input_hash).await;
             }
             let run = inner.store.allocate();
             let live = Arc::new(Live::new(id.clone(), run, entry.name, input_hash, 0));
@@ -86,9 +137,10 @@ impl Engine {
             armed: true,
         };
 
-        let input = codec::seal(&*inner.codec, json).map_err(|error| refused(error.to_string()))?;
+        let input = codec::seal(&*inner.codec, json)
+            .map_err(|error| refused(entry.name, error.to_string()))?;
         let begun = Begun {
-            workflow: W::NAME.to_owned(),
+            workflow: entry.name.to_owned(),
             input,
             input_hash,
             seed: derive_seed(inner.identity.id, &id),
@@ -98,22 +150,23 @@ impl Engine {
         };
         let create = NewRun {
             id: id.clone(),
-            workflow: W::NAME.to_owned(),
+            workflow: entry.name.to_owned(),
             parent: None,
             detached: false,
         };
+        let run = starting.run;
+        let mut wait = announce;
         match Arc::clone(&inner.room).try_acquire_owned() {
             Ok(permit) => {
-                let replay = Replay::begin(begun.clone(), inner.code);
+                let input = begun.input.clone();
+                let replay = Replay::begin(begun, inner.code);
                 leave.disarm();
-                inner.launch(
-                    &starting,
-                    entry,
-                    replay,
-                    &begun.input,
-                    Begin::New { create, announce },
-                    permit,
-                );
+                let begin = Begin::New {
+                    create: Box::new(create),
+                    announce,
+                    door,
+                };
+                inner.launch(&starting, entry, replay, &input, begin, permit);
             }
             Err(_) if inner.is_closing() => return Err(StartError::ShuttingDown),
             Err(_) => {
@@ -123,6 +176,7 @@ impl Engine {
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
                 let task = tokio::spawn(async move {
                     let written = inner.store_only(&live, begun, create).await;
+                    drop(door);
                     inner.leave(&live);
                     let told = match written {
                         Ok(Appended::Applied | Appended::AlreadyApplied) => {
@@ -141,13 +195,15 @@ impl Engine {
                     inner.tell(live.run, told);
                 });
                 starting.driven_by(task.abort_handle());
-                return self.until_durable(&board, id, starting.run).await;
+                wait = true;
             }
         }
-        if announce {
-            return self.until_durable(&board, id, starting.run).await;
-        }
-        Ok(RunHandle::new(self.clone(), id, starting.run))
+        Ok(Brought {
+            id,
+            run,
+            board,
+            wait,
+        })
     }
 
     /// A handle on a run that is being begun, once its beginning is durable.
@@ -162,30 +218,29 @@ impl Engine {
             | Err(Told::Completed(_) | Told::Failed(_) | Told::Cancelled | Told::Parked(_)) => {
                 Ok(RunHandle::new(self.clone(), id, run))
             }
-            Err(Told::Taken { by, input_hash }) => self.rejoin_taken(by, input_hash).await,
+            Err(Told::Taken { by, input_hash }) => {
+                Box::pin(self.rejoin_taken(by, input_hash)).await
+            }
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
             Err(Told::Unborn { retryable, detail }) => Err(unborn(retryable, detail).into()),
         }
     }
 
-    /// A handle on a run in memory, if it still is the same.
-    async fn join<W: Workflow>(
+    /// The board of a run in memory, if it still is there, and whether its beginning is durable: a board that was just made
+    /// knows nothing of what was told before.
+    fn join(
         &self,
         id: &RunId,
         run: RunKey,
+        workflow: &'static str,
         input_hash: u64,
-        announce: bool,
-    ) -> Result<Option<RunHandle<W>>, StartError> {
+    ) -> Result<Option<(Arc<Board>, bool)>, StartError> {
         let board = self.inner.boards.board(run);
         let Some(live) = self.inner.runs().by_key.get(&run).cloned() else {
             return Ok(None);
         };
-        same(id, live.workflow, live.input_hash, W::NAME, input_hash)?;
-        // A board that was just made knows nothing of what was told before.
-        if announce && !live.is_durable() {
-            return self.until_durable(&board, id.clone(), run).await.map(Some);
-        }
-        Ok(Some(RunHandle::new(self.clone(), id.clone(), run)))
+        same(id, live.workflow, live.input_hash, workflow, input_hash)?;
+        Ok(Some((board, live.is_durable())))
     }
 
     /// A handle on the run that was begun first where this engine would have begun one of that id.
@@ -195,22 +250,26 @@ impl Engine {
         input_hash: u64,
     ) -> Result<RunHandle<W>, StartError> {
         match self.inner.store.row(by).await? {
-            Some(row) => self.rejoin(row, input_hash).await,
+            Some(row) => {
+                let Brought { id, run, .. } = self.rejoin(row, W::NAME, input_hash).await?;
+                Ok(RunHandle::new(self.clone(), id, run))
+            }
             None => Err(unborn(true, "its id was taken meanwhile".to_owned()).into()),
         }
     }
 
-    /// A handle on a run that the store has.
-    async fn rejoin<W: Workflow>(
+    /// A run that the store has, if it is the same.
+    async fn rejoin(
         &self,
         row: RunRow,
+        workflow: &'static str,
         input_hash: u64,
-    ) -> Result<RunHandle<W>, StartError> {
-        if row.workflow != W::NAME {
+    ) -> Result<Brought, StartError> {
+        if row.workflow != workflow {
             return Err(StartError::OtherWorkflow {
                 id: row.id,
                 existing: row.workflow,
-                requested: W::NAME,
+                requested: workflow,
             });
         }
         let first = self.inner.store.first(row.key).await?;
@@ -219,12 +278,38 @@ impl Engine {
                 &row.id,
                 &row.workflow,
                 begun.input_hash,
-                W::NAME,
+                workflow,
                 input_hash,
             )?;
         }
-        Ok(RunHandle::new(self.clone(), row.id, row.key))
+        Ok(Brought {
+            board: self.inner.boards.board(row.key),
+            id: row.id,
+            run: row.key,
+            wait: false,
+        })
     }
+}
+
+/// What was asked to be started, checked.
+struct Asked {
+    id: RunId,
+    entry: Entry,
+    json: Vec<u8>,
+    input_hash: u64,
+}
+
+/// A run that was begun, or found.
+struct Brought {
+    id: RunId,
+    run: RunKey,
+    board: Arc<Board>,
+    /// Its beginning may not be durable yet, and is to be.
+    wait: bool,
+}
+
+fn refused(workflow: &'static str, detail: String) -> StartError {
+    StartError::Input { workflow, detail }
 }
 
 /// The seed of a run, derived and not chosen: a start that was cut off before it was durable and is made again derives
@@ -453,32 +538,36 @@ impl Inner {
         let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
-        let task = tokio::spawn(async move {
-            let mut exit = match body {
-                Ok(body) => {
-                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin)
-                        .drive()
-                        .await
-                }
-                Err(error) => {
-                    let Park { reason, detail } = error.park();
-                    inner.park(&live, (reason, detail)).await
-                }
-            };
-            if let Exit::Unwinding(ledger, last_seq) = exit {
-                let rollback = Rollback {
-                    inner: Arc::clone(&inner),
-                    live: Arc::clone(&live),
-                    entry,
-                    ledger: *ledger,
-                    last_seq,
-                    was_parked: false,
-                };
-                exit = rollback.run().await;
+        let task = match body {
+            Ok(body) => {
+                let mut driver =
+                    Driver::new(Arc::clone(&inner), Arc::clone(&live), run, body, begin);
+                tokio::spawn(async move {
+                    // By reference: a future that owns it would hold it twice.
+                    let exit = driver.drive().await;
+                    drop(driver);
+                    if let Exit::Unwinding(ledger, last_seq) = exit {
+                        let rollback = Rollback {
+                            inner: Arc::clone(&inner),
+                            live: Arc::clone(&live),
+                            entry,
+                            ledger: *ledger,
+                            last_seq,
+                            was_parked: false,
+                        };
+                        return inner.launch_rollback(&live, rollback, permit);
+                    }
+                    inner.left_memory(&live, exit);
+                    drop(permit);
+                })
             }
-            inner.left_memory(&live, exit);
-            drop(permit);
-        });
+            Err(error) => tokio::spawn(async move {
+                let Park { reason, detail } = error.park();
+                let exit = inner.park(&live, (reason, detail)).await;
+                inner.left_memory(&live, exit);
+                drop((begin, permit));
+            }),
+        };
         driven.driven_by(task.abort_handle());
     }
 

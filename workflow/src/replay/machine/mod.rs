@@ -384,7 +384,7 @@ impl Replay {
             phase: Phase::Replaying,
             tree: Tree::new(),
             turns: VecDeque::new(),
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(2),
             deletes: Vec::new(),
             facts: BTreeMap::new(),
             inbox: Inbox::default(),

@@ -236,8 +236,11 @@ impl Tree {
     pub(super) fn new() -> Self {
         let mut root = Node::new(NONE, Name::Site(Text::Static("")));
         root.location = Some(Location::root());
+        // Code that does one thing after another needs no more than the site that it is at.
+        let mut nodes = Vec::with_capacity(2);
+        nodes.push(root);
         Self {
-            nodes: vec![root],
+            nodes,
             free: Vec::new(),
         }
     }

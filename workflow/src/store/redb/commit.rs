@@ -125,8 +125,6 @@ impl Drop for Role {
 
 /// Why a commit is tried no more often: the disk does not get better by asking.
 const TRIES: u32 = 3;
-/// When the tail is so many times as long as it should be, commits have to fold, too: memory is bounded, and folds keep up.
-const PRESSURE: usize = 4;
 /// So many batches fit in one commit.
 const GROUP: usize = 4096;
 /// When a commit is of so many, a thread of its own does the next ones: no worker has to give up its tasks for each.
@@ -193,7 +191,8 @@ impl Core {
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
         let commit = || {
-            if self.tail().batches >= PRESSURE * self.options.fold_entries {
+            let pressing = self.tail().is_pressing(&self.options);
+            if pressing {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }
@@ -273,8 +272,7 @@ impl Core {
             requests.push((staged.request, staged.outcome));
         }
         tail.close(value, batches);
-        let full =
-            tail.batches >= self.options.fold_entries || tail.bytes >= self.options.fold_bytes;
+        let full = tail.is_full(&self.options);
         drop(tail);
         let wakers = requests
             .iter()

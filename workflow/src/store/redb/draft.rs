@@ -93,7 +93,7 @@ impl Drafting<'_, '_> {
 
     /// Brings the row of a run here.
     fn fetch(&mut self, run: RunKey) -> Result<Option<Row>, Failed> {
-        let here = self.tail.runs.get(&run).map(|run| &run.row);
+        let here = self.tail.runs.get(&run).map(|run| &*run.row);
         let plain = self.draft.plain.get(&run);
         if let Some(staged) = plain.and_then(|place| self.staged.get(*place)) {
             let transition = &staged.entry().transition;

@@ -13,6 +13,7 @@ use redb::{
 };
 
 use super::creation;
+use super::repair::Repair;
 use super::tables::{self, FORMAT, Failed, META, meta};
 use crate::store::{Identity, StoreError};
 
@@ -166,9 +167,12 @@ impl File {
 
     fn connect(&self) -> Result<Database, StoreError> {
         self.caught("opening", || {
+            let repair = Repair::of(self.path());
+            let mut builder = self.builder();
+            repair.watch(&mut builder);
             let opened = match &self.source {
-                Source::Path(path) => self.builder().create(path),
-                Source::Backend(open) => open(&self.builder()),
+                Source::Path(path) => builder.create(path),
+                Source::Backend(open) => open(&builder),
             };
             opened.map_err(|error| self.told("opening", error.into()))
         })

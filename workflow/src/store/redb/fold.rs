@@ -67,7 +67,8 @@ impl Core {
         let Some((runs, end)) = by_run(&commits)? else {
             return Ok(None);
         };
-        let changes = self.file.read("folding", |txn| prepare(txn, runs))?;
+        let store = self.identity.id;
+        let changes = self.file.read("folding", |txn| prepare(txn, store, runs))?;
 
         let writer = &mut *self.writer();
         if writer.broken {
@@ -77,7 +78,7 @@ impl Core {
         let written = self.file.with("folding", |database| {
             let mut txn = database.begin_write()?;
             txn.set_quick_repair(true);
-            write(&txn, &changes.runs, self.identity.id, end)?;
+            write(&txn, &changes.runs, end)?;
             strays = changes.mail.fold(&txn)?;
             Ok(txn.commit()?)
         });
@@ -102,8 +103,12 @@ struct Changes {
 /// What a slice does to one run.
 struct Change {
     run: RunKey,
-    past: Option<(RunState, Option<Timestamp>)>,
-    row: RunRow,
+    /// The hash of the id of a run that is not in the tables yet.
+    new: Option<u64>,
+    past: (Option<RunState>, Option<Timestamp>),
+    present: (RunState, Option<Timestamp>),
+    /// As it is written: a row in memory is several times as large.
+    row: Vec<u8>,
     removed: Vec<u64>,
     chunks: Vec<(u64, Vec<u8>)>,
 }
@@ -127,7 +132,7 @@ fn by_run(commits: &[Commit]) -> Result<Option<(Runs, u64)>, StoreError> {
     Ok(end.map(|end| (runs, end)))
 }
 
-fn prepare(txn: &ReadTransaction, runs: Runs) -> Result<Changes, Failed> {
+fn prepare(txn: &ReadTransaction, store: u128, runs: Runs) -> Result<Changes, Failed> {
     let mut mail = Mail::default();
     let table = txn.open_table(RUNS)?;
     let mut changes = Vec::with_capacity(runs.len());
@@ -140,8 +145,22 @@ fn prepare(txn: &ReadTransaction, runs: Runs) -> Result<Changes, Failed> {
             continue;
         }
         let stored = tables::row(&table, run)?;
-        if let Some(change) = change(txn, run, stored, &entries, &mut mail)? {
-            changes.push(change);
+        let past = stored
+            .as_ref()
+            .map_or((None, None), |row| (Some(row.state), row.wake_at));
+        if let Some(folded) = fold(txn, run, stored, &entries, &mut mail)? {
+            changes.push(Change {
+                run,
+                new: past
+                    .0
+                    .is_none()
+                    .then(|| tables::id_hash(store, &folded.row.id)),
+                past,
+                present: (folded.row.state, folded.row.wake_at),
+                row: tables::encoded(&folded.row),
+                removed: folded.removed,
+                chunks: folded.chunks,
+            });
         }
     }
     Ok(Changes {
@@ -150,17 +169,23 @@ fn prepare(txn: &ReadTransaction, runs: Runs) -> Result<Changes, Failed> {
     })
 }
 
-fn change(
+/// What becomes of one run.
+struct Folded {
+    row: RunRow,
+    removed: Vec<u64>,
+    chunks: Vec<(u64, Vec<u8>)>,
+}
+
+fn fold(
     txn: &ReadTransaction,
     run: RunKey,
     stored: Option<RunRow>,
     entries: &[Bytes],
     mail: &mut Mail,
-) -> Result<Option<Change>, Failed> {
-    let past = stored.as_ref().map(|row| (row.state, row.wake_at));
+) -> Result<Option<Folded>, Failed> {
     let mut row = stored.clone();
     let mut packing = Packing::default();
-    if past.is_some()
+    if stored.is_some()
         && let Some((at, chunk)) = last_chunk(txn, run)?
     {
         packing.put(at, &chunk)?;
@@ -169,32 +194,29 @@ fn change(
         let entry = Logged::read(entry)?;
         if !entry.transition.deletes.is_empty() {
             // Then records must be looked at one by one.
-            return pruning_change(txn, run, stored, entries, mail);
+            return fold_pruning(txn, run, stored, entries, mail);
         }
         mail.apply_all(0, &entry.transition);
         advance(&mut row, &entry.transition)?;
         packing.put(entry.transition.expected_seq + 1, &entry.records)?;
     }
-    Ok(row.map(|row| Change {
-        run,
-        past,
+    Ok(row.map(|row| Folded {
         row,
         removed: Vec::new(),
         chunks: packing.end(),
     }))
 }
 
-fn pruning_change(
+fn fold_pruning(
     txn: &ReadTransaction,
     run: RunKey,
     stored: Option<RunRow>,
     entries: &[Bytes],
     mail: &mut Mail,
-) -> Result<Option<Change>, Failed> {
+) -> Result<Option<Folded>, Failed> {
     let entries = entries.iter().map(Logged::read);
     let entries = entries.collect::<Result<Vec<_>, _>>()?;
-    let past = stored.as_ref().map(|row| (row.state, row.wake_at));
-    let (mut chunks, removed) = match past {
+    let (mut chunks, removed) = match stored {
         Some(_) => pruned(tables::chunks(txn, run)?, &entries)?,
         None => Default::default(),
     };
@@ -219,9 +241,7 @@ fn pruning_change(
         }
         chunks.extend(packing.end());
     }
-    Ok(row.map(|row| Change {
-        run,
-        past,
+    Ok(row.map(|row| Folded {
         row,
         removed,
         chunks,
@@ -338,10 +358,10 @@ impl Packing {
     }
 }
 
-fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> Result<(), Failed> {
+fn write(txn: &WriteTransaction, changes: &[Change], end: u64) -> Result<(), Failed> {
     let mut runs = txn.open_table(RUNS)?;
     for change in spread(changes) {
-        runs.insert(change.run.0, &tables::encoded(&change.row)[..])?;
+        runs.insert(change.run.0, &change.row[..])?;
     }
     let mut records = txn.open_table(RECORDS)?;
     for change in spread(changes) {
@@ -358,29 +378,38 @@ fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> R
         }
     }
     let mut ids = txn.open_table(IDS)?;
-    for change in changes.iter().filter(|change| change.past.is_none()) {
-        ids.insert((tables::id_hash(store, &change.row.id), change.run.0), ())?;
+    for change in changes {
+        if let Some(hash) = change.new {
+            ids.insert((hash, change.run.0), ())?;
+        }
     }
     let mut due = txn.open_table(DUE)?;
+    let moved = || {
+        changes
+            .iter()
+            .filter(|change| change.past.1 != change.present.1)
+    };
+    for change in moved() {
+        if let Some(at) = change.past.1 {
+            due.remove(due_key(at, change.run))?;
+        }
+    }
+    let mut keys: Vec<_> = moved()
+        .filter_map(|change| Some(due_key(change.present.1?, change.run)))
+        .collect();
+    keys.sort_unstable();
+    for key in spread(&keys) {
+        due.insert(*key, ())?;
+    }
     let mut states = txn.open_table(STATES)?;
     for change in changes {
-        let run = change.run;
-        let (state, wake_at) = change.past.unzip();
-        let wake_at = wake_at.flatten();
-        if wake_at != change.row.wake_at {
-            if let Some(at) = wake_at {
-                due.remove(due_key(at, run))?;
+        let (run, past, present) = (change.run, change.past.0, change.present.0);
+        if past != Some(present) {
+            if let Some(past) = past.and_then(listed) {
+                states.remove((past, run.0))?;
             }
-            if let Some(at) = change.row.wake_at {
-                due.insert(due_key(at, run), ())?;
-            }
-        }
-        if state != Some(change.row.state) {
-            if let Some(state) = state.and_then(listed) {
-                states.remove((state, run.0))?;
-            }
-            if let Some(state) = listed(change.row.state) {
-                states.insert((state, run.0), ())?;
+            if let Some(present) = listed(present) {
+                states.insert((present, run.0), ())?;
             }
         }
     }
@@ -390,11 +419,12 @@ fn write(txn: &WriteTransaction, changes: &[Change], store: u128, end: u64) -> R
     Ok(())
 }
 
-/// Every second one, then the others. The database splits a full page in halves; rows written in order would leave each
-/// half behind for ever, this way the second pass fills them.
-fn spread(changes: &[Change]) -> impl Iterator<Item = &Change> {
-    changes
-        .iter()
-        .step_by(2)
-        .chain(changes.iter().skip(1).step_by(2))
+/// Four of seven, then the others. The database splits a full page in halves; rows written in order would leave each
+/// half behind for ever. This way the second pass fills the halves to nearly nine tenths, and splits few of them again.
+fn spread<T>(sorted: &[T]) -> impl Iterator<Item = &T> {
+    let of = |first: bool| {
+        let indexed = sorted.iter().enumerate();
+        indexed.filter_map(move |(index, item)| ((index * 4 % 7 < 4) == first).then_some(item))
+    };
+    of(true).chain(of(false))
 }

@@ -167,7 +167,7 @@ impl<'a> Stored<'a> {
             Change::Cancel(run, _) => (*run, None),
             Change::Mail(_) | Change::Deliver(_) => return Ok(Plain::Drafts),
         };
-        let here = tail.runs.get(&run).map(|run| &run.row);
+        let here = tail.runs.get(&run).map(|run| &*run.row);
         // A number that was just given to a new run is in no table.
         let stored = if here.is_none() { self.row(run)? } else { None };
         let row = here.or(stored.as_ref());

@@ -97,9 +97,7 @@ fn watch(core: &Arc<Core>) {
     while let Some(called) = core.signal.wait() {
         let (next, entries, full) = {
             let tail = core.tail();
-            let full =
-                tail.batches >= core.options.fold_entries || tail.bytes >= core.options.fold_bytes;
-            (tail.next, tail.batches, full)
+            (tail.next, tail.batches, tail.is_full(&core.options))
         };
         // Called, or a tick without a commit: an offered role that nobody takes must not strand what is queued.
         if (called || next == seen) && !core.queue.is_empty() {

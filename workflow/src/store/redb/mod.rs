@@ -8,7 +8,8 @@
 //!    file is opened.
 //! 3. **The fold is bulk work.** When the tail is long, or nothing happens, it is moved into the tables, many runs at a
 //!    time, in order. A run that waits takes no memory then. Folds and closing leave the file so that it opens
-//!    at once, also after a kill; commits of steps do not pay for that.
+//!    at once, also after a kill; commits of steps do not pay for that. So a kill amid steps has the whole file read
+//!    through by the next opening, which says so.
 //!
 //! The file is for one store at a time: whoever else wants to know something asks the process that has it open.
 
@@ -25,6 +26,7 @@ mod keeper;
 mod mail;
 mod queue;
 mod read;
+mod repair;
 mod tables;
 mod tail;
 
@@ -64,6 +66,9 @@ pub struct RedbStoreBuilder {
 
 impl RedbStore {
     /// Opens the store in this file, or makes a new one when there is no file or an empty one.
+    ///
+    /// After a close, or a kill when nothing had happened for half a second, this takes milliseconds whatever it holds.
+    /// After a kill or a power cut amid steps the file is read through twice first; the log tells of it, every second.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::NewerFormat`], [`StoreError::Damaged`] and [`StoreError::NotAStore`] when the

@@ -25,7 +25,7 @@ impl Core {
     pub(super) fn row(&self, run: RunKey) -> Result<Option<RunRow>, StoreError> {
         self.check_open()?;
         if let Some(here) = self.tail().runs.get(&run) {
-            return Ok(Some(here.row.clone()));
+            return Ok(Some(RunRow::clone(&here.row)));
         }
         self.read("reading a run", |txn| {
             tables::row(&txn.open_table(RUNS)?, run)
@@ -37,7 +37,7 @@ impl Core {
         {
             let tail = self.tail();
             if let Some(here) = tail.ids.get(id).and_then(|run| tail.runs.get(run)) {
-                return Ok(Some(here.row.clone()));
+                return Ok(Some(RunRow::clone(&here.row)));
             }
         }
         let hash = tables::id_hash(self.identity.id, id);
@@ -61,7 +61,7 @@ impl Core {
                 let here = tail
                     .runs
                     .get(&run)
-                    .map(|run| (run.row.clone(), run.entries.clone()));
+                    .map(|run| (RunRow::clone(&run.row), run.entries.clone()));
                 (here, tail.next)
             };
             let loaded = self.read("loading a run", |txn| {
@@ -304,7 +304,7 @@ impl Core {
             let here = tail
                 .runs
                 .range(RunKey(from)..=RunKey(end.unwrap_or(u64::MAX)))
-                .map(|(_, run)| &run.row);
+                .map(|(_, run)| &*run.row);
             let mut slice: Vec<_> = here
                 .filter(|row| row.fits(filter))
                 .take(filter.limit.saturating_add(1))

@@ -98,6 +98,7 @@ pub(super) fn row(
 pub(super) fn encoded(row: &RunRow) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     encode_row(row, &mut out);
+    out.shrink_to_fit();
     out
 }
 

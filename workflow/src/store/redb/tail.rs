@@ -8,10 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 
+use super::core::Options;
 use super::mail::Mail;
 use crate::replay::{RunId, RunKey, Timestamp};
 use crate::store::RunRow;
 use crate::store::transition::Transition;
+
+/// So many waiting runs are folded before anything else asks for it: each takes memory as long as it is not, and will not
+/// change soon.
+const WAITING: usize = 1024;
+/// When the tail is so many times as long as it should be, commits have to fold, too: memory is bounded, and folds keep up.
+const PRESSURE: usize = 4;
 
 /// What was written in one commit: the journal's value, of which the batches of the runs are parts.
 #[derive(Debug, Clone)]
@@ -42,7 +49,8 @@ pub(super) struct Tail {
 /// A run of which batches are not folded yet.
 #[derive(Debug)]
 pub(super) struct TailRun {
-    pub(super) row: RunRow,
+    /// Boxed: a map keeps places for more than it has.
+    pub(super) row: Box<RunRow>,
     /// Its batches as they are written, each with the number of its commit.
     pub(super) entries: VecDeque<(u64, Bytes)>,
 }
@@ -58,7 +66,7 @@ impl Tail {
     ) {
         let (run, commit) = (transition.run, self.next);
         if let Some(new) = &transition.create {
-            let row = transition.created(new);
+            let row = Box::new(transition.created(new));
             self.ids.insert(new.id.clone(), run);
             self.index(&row);
             self.runs.insert(
@@ -76,7 +84,7 @@ impl Tail {
                 self.runs.insert(
                     run,
                     TailRun {
-                        row: *row,
+                        row,
                         entries: VecDeque::new(),
                     },
                 );
@@ -150,6 +158,18 @@ impl Tail {
             room
         });
         fits.cloned().collect()
+    }
+
+    /// Whether it is time to fold.
+    pub(super) fn is_full(&self, options: &Options) -> bool {
+        self.batches >= options.fold_entries
+            || self.bytes >= options.fold_bytes
+            || self.due.len() >= WAITING
+    }
+
+    /// Whether it is so much past that time that commits have to fold, too.
+    pub(super) fn is_pressing(&self, options: &Options) -> bool {
+        self.batches >= PRESSURE * options.fold_entries || self.due.len() >= PRESSURE * WAITING
     }
 
     /// Whether messages are kept for runs to come.
