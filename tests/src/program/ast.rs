@@ -245,6 +245,29 @@ impl Node {
         }
     }
 
+    /// What it is recorded as.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Self::Step { .. } => Kind::Step,
+            Self::Now(_) => Kind::Now,
+            Self::Sleep(..) => Kind::Sleep,
+            Self::Join { .. } => Kind::Join,
+            Self::Race { .. } => Kind::Race,
+            Self::JoinAll { .. } => Kind::JoinAll,
+            Self::For { .. } | Self::Carry { .. } => Kind::Loop,
+            Self::Fragment { .. } => Kind::Fragment,
+            Self::Recv(..) => Kind::Recv,
+            Self::Send { .. } => Kind::Send,
+            Self::Child { .. } => Kind::Child,
+            Self::Attempt(..) => Kind::Attempt,
+            Self::Version { .. } => Kind::Version,
+            // The reply to it would be left over.
+            Self::Serve(_) | Self::Uuid(_) | Self::Removed(..) | Self::If { .. } | Self::Push => {
+                return None;
+            }
+        })
+    }
+
     /// Its name, to be changed.
     pub fn name_mut(&mut self) -> Option<&mut &'static str> {
         match self {

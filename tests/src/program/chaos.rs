@@ -13,8 +13,8 @@ use workflow::store::{
 use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
 
 use super::ast::Program;
-use super::random::Random;
 use super::post;
+use super::random::Random;
 use super::walk::{Interpreted, Interpreter, Offspring};
 use super::world::{Broken, Law, World};
 use super::{drive, life};
@@ -154,8 +154,9 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
 /// Sends to the run: now and then, as long as others have something to say; after that what it waits for.
 async fn send(engine: &Engine, store: &Arc<Faulty>) {
     let world = &store.world;
+    let mut idle = 1;
     loop {
-        let millis = lock(&store.random).below(40);
+        let millis = lock(&store.random).below(40) * idle;
         tokio::time::sleep(Duration::from_millis(millis)).await;
         if lock(&store.left).is_some() {
             std::future::pending::<()>().await;
@@ -172,15 +173,21 @@ async fn send(engine: &Engine, store: &Arc<Faulty>) {
             (true, Some(*lock(&store.random).pick(&channels)))
         } else {
             let rests = row.is_some_and(|row| !post::is_due(&row, world.now()));
-            let channel = (rests && !wanting.is_empty())
-                .then(|| *lock(&store.random).pick(&wanting));
+            let channel =
+                (rests && !wanting.is_empty()).then(|| *lock(&store.random).pick(&wanting));
             (false, channel)
         };
-        let Some(channel) = channel else { continue };
+        let Some(channel) = channel else {
+            idle = (idle * 2).min(100_000);
+            continue;
+        };
+        idle = 1;
         let value = world.post.count();
         // What fails may have been delivered; the store has counted it.
         let _ = if more && lock(&store.random).percent(10) {
-            engine.send("run", post::words(channel), &value.to_string()).await
+            engine
+                .send("run", post::words(channel), &value.to_string())
+                .await
         } else if channel == "ask" {
             engine.send("run", &post::ASK, &value).await
         } else {

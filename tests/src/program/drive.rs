@@ -254,8 +254,7 @@ impl<'d> Drive<'d> {
         let Some(batch) = self.run.replay().poll_append(now) else {
             return;
         };
-        let row_changes =
-            batch.state.is_some() || batch.wake_at.is_some() || batch.waits.is_some();
+        let row_changes = batch.state.is_some() || batch.wake_at.is_some() || batch.waits.is_some();
         let inbox_changes = !(batch.returns.is_empty()
             && batch.takes.is_empty()
             && batch.dead.is_empty()
@@ -435,7 +434,8 @@ impl<'d> Drive<'d> {
             Act::Read => match (self.reading.take(), wants) {
                 (Some((messages, more)), _) => {
                     let arrivals: Vec<_> = messages.iter().map(|it| it.arrival).collect();
-                    self.world.trace(|| format!("reads {arrivals:?}, more: {more}"));
+                    self.world
+                        .trace(|| format!("reads {arrivals:?}, more: {more}"));
                     let incoming = messages.into_iter().map(post::incoming).collect();
                     self.run.replay().handle_inbox(incoming, more);
                 }
@@ -493,7 +493,8 @@ impl<'d> Drive<'d> {
             self.returned = !append.inbox.returns.is_empty();
             self.world.landed(&append.records, &append.deletes);
             let before = before.unwrap_or_default();
-            self.world.took(&append.records, &post::inbox(self.store, self.key));
+            self.world
+                .took(&append.records, &post::inbox(self.store, self.key));
             let landed = self.world.post.landed(self.store, &before, append);
             if let Err(what) = landed {
                 self.world.broke(Law::Message, what);

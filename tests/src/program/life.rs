@@ -8,7 +8,7 @@ use workflow::MemoryStore;
 use workflow::replay::{
     AttemptState, Body, Location, Opened, Record, RunKey, RunState, Segment, Timestamp, Waiting,
 };
-use workflow::store::Store;
+use workflow::store::{CHILD_ENDED, Store};
 
 use super::ast::{Node, Program};
 use super::code::preflight;
@@ -171,7 +171,10 @@ impl Life {
 
     /// The run is out of memory: what may come, comes, until it is due.
     fn await_news(&mut self) {
-        let receives = self.interpreter.program.has(|node| matches!(node, Node::Recv(..) | Node::Serve(_)));
+        let receives = self
+            .interpreter
+            .program
+            .has(|node| matches!(node, Node::Recv(..) | Node::Serve(_)));
         if receives {
             self.mail(30);
         }
@@ -185,14 +188,16 @@ impl Life {
                 return;
             }
             let children = post::children(&self.store);
-            let wanting = world.wanting(&post::inbox(&self.store, self.key));
+            // It may have been killed before its code came there.
+            let mut wanting = row.waits.clone().unwrap_or_default();
+            wanting.retain(|channel| channel != CHILD_ENDED);
             if !children.is_empty() && self.random.percent(60) {
                 let child = self.random.pick(&children).clone();
                 post::end_child(&self.store, &child, world.now());
             } else if let Some(wake_at) = row.wake_at {
                 world.set_now(wake_at);
             } else if !wanting.is_empty() {
-                let channel = *self.random.pick(&wanting);
+                let channel = self.random.pick(&wanting);
                 world.post.feed(&self.store, channel, world.now());
             } else if children.is_empty() {
                 world.broke(Law::Stuck, format!("nothing makes it due: {row:?}"));

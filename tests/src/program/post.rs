@@ -158,8 +158,11 @@ impl PostOffice {
                 let letters = letters(store, append.run);
                 let inbox = inbox(store, append.run);
                 let lies = |id| {
-                    let mut all = inbox.iter().chain(letters.iter().map(|letter| &letter.message));
-                    all.find(|message: &&Message| message.id == id).map(|it| it.arrival)
+                    let mut all = inbox
+                        .iter()
+                        .chain(letters.iter().map(|letter| &letter.message));
+                    all.find(|message: &&Message| message.id == id)
+                        .map(|it| it.arrival)
                 };
                 // Not there: the batch ends the run, and it is no longer to be delivered.
                 match lies(message.id) {
@@ -172,11 +175,15 @@ impl PostOffice {
         }
         for scope in &append.deletes {
             let lost = matches!(scope.segments().last(), Some(Segment::Branch(_)));
-            for record in before.iter().filter(|record| record.location.is_under(scope)) {
+            for record in before
+                .iter()
+                .filter(|record| record.location.is_under(scope))
+            {
                 let at = &record.location;
                 match &record.body {
                     Body::Taken(messages) if !lost => {
-                        sent.settled.extend(messages.iter().map(|message| message.id));
+                        sent.settled
+                            .extend(messages.iter().map(|message| message.id));
                     }
                     Body::Waiting(Waiting::Child {
                         id,

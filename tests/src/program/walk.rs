@@ -343,16 +343,18 @@ async fn recv(
     drive.world.issued(here, arg, leaf);
     let place = site(name, Kind::Recv);
     let within = wants.within.map(Duration::from_millis);
-    let channels: Vec<_> = wants.from.iter().map(|name| super::post::channel(name)).collect();
+    let channels: Vec<_> = wants
+        .from
+        .iter()
+        .map(|name| super::post::channel(name))
+        .collect();
     let given = match (wants.count, within) {
         (1, None) => vec![p::recv(cx, place, &channels).await?],
         (1, Some(within)) => {
             let given = p::recv_within(cx, place, &channels, within).await?;
             given.into_iter().collect()
         }
-        (count, within) => {
-            p::recv_many(cx, place, &channels, within, count, wants.exactly).await?
-        }
+        (count, within) => p::recv_many(cx, place, &channels, within, count, wants.exactly).await?,
     };
     let (least, most) = (wants.least(), wants.count as usize);
     if given.len() > most || (within.is_none() && given.len() < least) {

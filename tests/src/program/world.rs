@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workflow::replay::{AttemptState, Body, Message, Opened, Segment, Waiting};
 use workflow::store::RunRow;
-use workflow::{
-    Clock, FailureKind, Location, MemoryStore, Record, Timestamp, TokioClock,
-};
+use workflow::{Clock, FailureKind, Location, MemoryStore, Record, Timestamp, TokioClock};
 
 use super::ast::{How, Node, Program, Wants};
 use super::post::{self, PostOffice};
@@ -317,10 +315,7 @@ impl World {
             state.broken(Law::Twice, format!("`{at}` is issued twice in one drive"));
         }
         if let Leaf::Recv(_) = leaf {
-            let others: Vec<_> = state
-                .receives()
-                .map(|(other, _)| other.clone())
-                .collect();
+            let others: Vec<_> = state.receives().map(|(other, _)| other.clone()).collect();
             if !others.is_empty() {
                 state.drive.crowded.insert(at.clone());
                 state.drive.crowded.extend(others);
@@ -376,7 +371,8 @@ impl World {
             }
         }
         // A receive that was given up is one that waited until then.
-        let ended = matches!(leaf, Leaf::Sleep(_)) || (matches!(leaf, Leaf::Recv(_)) && shown == "[]");
+        let ended =
+            matches!(leaf, Leaf::Sleep(_)) || (matches!(leaf, Leaf::Recv(_)) && shown == "[]");
         if ended {
             let known = state.deadlines.get(at).or(state.drive.deadlines.get(at));
             let now = state.clock.map_or(state.now, |clock| clock.now());
@@ -504,9 +500,7 @@ impl World {
                         .collect();
                     state.ends(at, record.seq, format!("[{}]", shown.join(", ")));
                 }
-                Body::Carried {
-                    state: locals, ..
-                } => {
+                Body::Carried { state: locals, .. } => {
                     let shown = String::from_utf8_lossy(&locals.bytes).into_owned();
                     state.ends(at, record.seq, shown);
                 }
@@ -574,7 +568,8 @@ impl World {
                 let first = message.arrival < last;
                 // What a run sends to itself has the stamp of a batch that was still to be written.
                 let others = u64::try_from(message.id).is_ok();
-                let there = others && if polled {
+                let there = others
+                    && if polled {
                         message.arrival <= arrived
                     } else {
                         until.is_some()
@@ -593,9 +588,13 @@ impl World {
     /// The channels on which something is missing that is waited for.
     pub(super) fn wanting(&self, inbox: &[Message]) -> Vec<&'static str> {
         let state = self.state();
-        let waiting = state.receives().filter(|(at, _)| !state.ended.contains_key(at));
+        let waiting = state
+            .receives()
+            .filter(|(at, _)| !state.ended.contains_key(at));
         let wanting = waiting.filter(|(at, wants)| !state.is_served(at, wants, inbox));
-        wanting.flat_map(|(_, wants)| wants.from.iter().copied()).collect()
+        wanting
+            .flat_map(|(_, wants)| wants.from.iter().copied())
+            .collect()
     }
 
     /// The channels that are waited for.
@@ -617,14 +616,20 @@ impl World {
         }
         let inbox = post::inbox(store, row.key);
         let mut state = self.state();
-        let mut waiting = state.drive.pending.iter().filter(|at| !state.ended.contains_key(at));
+        let mut waiting = state
+            .drive
+            .pending
+            .iter()
+            .filter(|at| !state.ended.contains_key(at));
         let lost = waiting.find(|at| match state.drive.issued.get(at) {
             Some((_, _, Leaf::Recv(wants))) => state.is_served(at, wants, &inbox),
             Some((_, _, Leaf::Child)) => post::has_ended(store, &row.id, at),
             _ => false,
         });
         if let Some(at) = lost.cloned() {
-            let what = format!("what `{at}` waits for is there, and the run is not due: {row:?}, {inbox:?}");
+            let what = format!(
+                "what `{at}` waits for is there, and the run is not due: {row:?}, {inbox:?}"
+            );
             state.broken(Law::Wake, what);
         }
     }
@@ -651,9 +656,12 @@ impl World {
         let mut state = self.state();
         let recorded: Vec<_> = history
             .iter()
-            .filter(|record| !record.body.is_fact())
+            .filter(|record| {
+                // The cursor of a loop stands behind its newest boundary.
+                !record.body.is_fact() && !matches!(record.body, Body::Carried { .. })
+            })
             .map(|record| record.location.clone())
-            .filter(|at| !state.is_lost(at))
+            .filter(|at| !state.is_lost(at) && !state.is_behind(at))
             .collect();
         for effect in state.drive.effects.clone() {
             if let Some(at) = recorded.iter().find(|at| state.is_before(&effect, at)) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use workflow::Location;
 use workflow::replay::{Message, Segment};
 
-use super::{post, Broken, Law, Leaf, State, Wants};
+use super::{Broken, Law, Leaf, State, Wants, post};
 
 impl State {
     pub(super) fn broken(&mut self, law: Law, what: String) {
