@@ -47,6 +47,10 @@ pub enum End {
 }
 
 /// A run in memory.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something of its own"
+)]
 pub struct Drive<'d> {
     world: &'d Arc<World>,
     store: &'d MemoryStore,

@@ -482,12 +482,12 @@ impl World {
                 state.args.insert(at.clone(), arg);
             }
             match &record.body {
-                Body::Waiting(Waiting::Sleep { until }) => {
-                    state.deadlines.insert(at.clone(), *until);
-                }
-                Body::Waiting(Waiting::Recv {
-                    until: Some(until), ..
-                }) => {
+                Body::Waiting(
+                    Waiting::Sleep { until }
+                    | Waiting::Recv {
+                        until: Some(until), ..
+                    },
+                ) => {
                     state.deadlines.insert(at.clone(), *until);
                 }
                 Body::Pin { value, .. } => {
