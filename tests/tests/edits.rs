@@ -54,6 +54,9 @@ fn an_edit_leaves_the_run_as_it_was_or_lets_it_go_on_with_no_effect_in_the_past(
         Edit::Delete,
         Edit::Swap,
         Edit::Rename,
+        Edit::AddGate,
+        Edit::Remove,
+        Edit::Carry,
     ] {
         for went_on in [true, false] {
             assert!(

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use workflow::Kind;
+
 /// A workflow's body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Program(pub Arc<Vec<Node>>);
@@ -78,6 +80,52 @@ pub enum Node {
         /// Whether the `?` is left off.
         caught: bool,
     },
+    /// `recv!`, from channels of numbers.
+    Recv(&'static str, Wants),
+    /// `recv!` of one request, and the reply to it.
+    Serve(&'static str),
+    /// `send!` of what was computed so far.
+    Send {
+        /// Its name.
+        name: &'static str,
+        /// On which channel.
+        channel: &'static str,
+        /// Whether to the run itself; else to one that is never started.
+        own: bool,
+    },
+    /// A child run.
+    Child {
+        /// Its name.
+        name: &'static str,
+        /// Whether nobody waits for it.
+        detached: bool,
+        /// Whether the `?` is left off.
+        caught: bool,
+    },
+    /// A loop that is started again from what it carries.
+    Carry {
+        /// Its label.
+        name: &'static str,
+        /// How it goes and what it keeps.
+        carried: Carried,
+        /// What each iteration does.
+        body: Vec<Node>,
+    },
+    /// A block at whose edge failures stop.
+    Attempt(&'static str, Vec<Node>),
+    /// A version gate, and a choice by what it gives.
+    Version {
+        /// Its name.
+        name: &'static str,
+        /// The newest version.
+        latest: u32,
+        /// What version 1 does.
+        old: Vec<Node>,
+        /// What later ones do.
+        new: Vec<Node>,
+    },
+    /// `removed!`.
+    Removed(&'static str, Kind),
     /// A choice between two blocks by what was computed so far.
     If {
         /// The one.
@@ -87,6 +135,50 @@ pub enum Node {
     },
     /// Appends the last value to what all branches share.
     Push,
+}
+
+/// What a receive asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Wants {
+    /// From which channels.
+    pub from: &'static [&'static str],
+    /// For how many milliseconds; for ever when absent.
+    pub within: Option<u64>,
+    /// How many at most.
+    pub count: u32,
+    /// Not before there are so many.
+    pub exactly: bool,
+}
+
+impl Wants {
+    /// How many messages have to be there.
+    pub fn least(&self) -> usize {
+        if self.exactly { self.count as usize } else { 1 }
+    }
+}
+
+/// How a carried loop goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Carried {
+    /// How many iterations.
+    pub times: u64,
+    /// After how many boundaries they are made durable.
+    pub every: u64,
+    /// How many iterations are kept; as many as `every` when absent.
+    pub keep: Option<u64>,
+    /// Which locals it carries.
+    pub locals: &'static [&'static str],
+    /// Whether it is a `while`, whose condition belongs to the iteration; else a `for`.
+    pub whilst: bool,
+    /// Whether it may end early, by what was computed.
+    pub breaks: bool,
+}
+
+impl Carried {
+    /// How many iterations before the next one are kept.
+    pub fn kept(&self) -> u64 {
+        self.keep.unwrap_or(self.every).max(1)
+    }
 }
 
 /// A branch of a join or race.
@@ -140,9 +232,40 @@ impl Node {
             | Self::Race { name, .. }
             | Self::JoinAll { name, .. }
             | Self::For { name, .. }
-            | Self::Fragment { name, .. } => Some(name),
+            | Self::Fragment { name, .. }
+            | Self::Recv(name, _)
+            | Self::Serve(name)
+            | Self::Send { name, .. }
+            | Self::Child { name, .. }
+            | Self::Carry { name, .. }
+            | Self::Attempt(name, _)
+            | Self::Version { name, .. }
+            | Self::Removed(name, _) => Some(name),
             Self::If { .. } | Self::Push => None,
         }
+    }
+
+    /// What it is recorded as.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Self::Step { .. } => Kind::Step,
+            Self::Now(_) => Kind::Now,
+            Self::Sleep(..) => Kind::Sleep,
+            Self::Join { .. } => Kind::Join,
+            Self::Race { .. } => Kind::Race,
+            Self::JoinAll { .. } => Kind::JoinAll,
+            Self::For { .. } | Self::Carry { .. } => Kind::Loop,
+            Self::Fragment { .. } => Kind::Fragment,
+            Self::Recv(..) => Kind::Recv,
+            Self::Send { .. } => Kind::Send,
+            Self::Child { .. } => Kind::Child,
+            Self::Attempt(..) => Kind::Attempt,
+            Self::Version { .. } => Kind::Version,
+            // The reply to it would be left over.
+            Self::Serve(_) | Self::Uuid(_) | Self::Removed(..) | Self::If { .. } | Self::Push => {
+                return None;
+            }
+        })
     }
 
     /// Its name, to be changed.
@@ -156,7 +279,15 @@ impl Node {
             | Self::Race { name, .. }
             | Self::JoinAll { name, .. }
             | Self::For { name, .. }
-            | Self::Fragment { name, .. } => Some(name),
+            | Self::Fragment { name, .. }
+            | Self::Recv(name, _)
+            | Self::Serve(name)
+            | Self::Send { name, .. }
+            | Self::Child { name, .. }
+            | Self::Carry { name, .. }
+            | Self::Attempt(name, _)
+            | Self::Version { name, .. }
+            | Self::Removed(name, _) => Some(name),
             Self::If { .. } | Self::Push => None,
         }
     }
@@ -167,10 +298,13 @@ impl Node {
             Self::Join { branches, .. } | Self::Race { branches, .. } => {
                 branches.iter().map(|branch| &branch.body).collect()
             }
-            Self::JoinAll { body, .. } | Self::For { body, .. } | Self::Fragment { body, .. } => {
-                vec![body]
-            }
+            Self::JoinAll { body, .. }
+            | Self::For { body, .. }
+            | Self::Fragment { body, .. }
+            | Self::Carry { body, .. }
+            | Self::Attempt(_, body) => vec![body],
             Self::If { then, other } => vec![then, other],
+            Self::Version { old, new, .. } => vec![old, new],
             _ => Vec::new(),
         }
     }
@@ -181,10 +315,13 @@ impl Node {
             Self::Join { branches, .. } | Self::Race { branches, .. } => {
                 branches.iter_mut().map(|branch| &mut branch.body).collect()
             }
-            Self::JoinAll { body, .. } | Self::For { body, .. } | Self::Fragment { body, .. } => {
-                vec![body]
-            }
+            Self::JoinAll { body, .. }
+            | Self::For { body, .. }
+            | Self::Fragment { body, .. }
+            | Self::Carry { body, .. }
+            | Self::Attempt(_, body) => vec![body],
             Self::If { then, other } => vec![then, other],
+            Self::Version { old, new, .. } => vec![old, new],
             _ => Vec::new(),
         }
     }
@@ -298,6 +435,44 @@ fn block(nodes: &[Node], depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::Resul
                 writeln!(f, "{pad}else")?;
                 block(other, depth + 1, f)?;
             }
+            Node::Recv(name, wants) => writeln!(f, "{pad}recv {name} {wants:?}")?,
+            Node::Serve(name) => writeln!(f, "{pad}serve {name}")?,
+            Node::Send { name, channel, own } => {
+                let to = if *own { "itself" } else { "another" };
+                writeln!(f, "{pad}send {name} {channel} to {to}")?;
+            }
+            Node::Child {
+                name,
+                detached,
+                caught,
+            } => {
+                let detached = if *detached { " detached" } else { "" };
+                writeln!(f, "{pad}child {name}{detached}{}", q(caught))?;
+            }
+            Node::Carry {
+                name,
+                carried,
+                body,
+            } => {
+                writeln!(f, "{pad}carry {name} {carried:?}")?;
+                block(body, depth + 1, f)?;
+            }
+            Node::Attempt(name, body) => {
+                writeln!(f, "{pad}attempt {name}")?;
+                block(body, depth + 1, f)?;
+            }
+            Node::Version {
+                name,
+                latest,
+                old,
+                new,
+            } => {
+                writeln!(f, "{pad}version {name} {latest}: old")?;
+                block(old, depth + 1, f)?;
+                writeln!(f, "{pad}new")?;
+                block(new, depth + 1, f)?;
+            }
+            Node::Removed(name, kind) => writeln!(f, "{pad}removed {name} {kind:?}")?,
             Node::Push => writeln!(f, "{pad}push")?,
         }
     }

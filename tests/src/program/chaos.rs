@@ -13,8 +13,9 @@ use workflow::store::{
 use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
 
 use super::ast::Program;
+use super::post;
 use super::random::Random;
-use super::walk::{Interpreted, Interpreter};
+use super::walk::{Interpreted, Interpreter, Offspring};
 use super::world::{Broken, Law, World};
 use super::{drive, life};
 
@@ -66,6 +67,8 @@ pub fn live_in_engine(program: &Program, seed: u64) -> Result<u32, (Broken, Stri
         let broken = |broken| (broken, world.told());
         world.verdict().map_err(broken)?;
         kept = store.left();
+        judge_mail(&world, &kept);
+        world.verdict().map_err(broken)?;
         if let Some(answer) = ended {
             judge_end(&interpreter, &kept, &answer);
             world.verdict().map_err(broken)?;
@@ -101,6 +104,7 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
     let engine = Engine::builder()
         .shared_store(Arc::clone(store) as Arc<dyn Store>)
         .workflow(Interpreted::call)
+        .workflow(Offspring::call)
         .state(interpreter.clone())
         .clock(clock)
         .build()
@@ -124,6 +128,7 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
     };
     let ended = tokio::select! {
         ended = run => Some(ended),
+        () = send(&engine, store) => None,
         () = store.died.notified() => None,
         () = tokio::time::sleep(time) => {
             if let Fate::Dies { .. } | Fate::Spared = fate {
@@ -146,11 +151,60 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
     }
 }
 
+/// Sends to the run: now and then, as long as others have something to say; after that what it waits for.
+async fn send(engine: &Engine, store: &Arc<Faulty>) {
+    let world = &store.world;
+    let mut idle = 1;
+    loop {
+        let millis = lock(&store.random).below(40) * idle;
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        if lock(&store.left).is_some() {
+            std::future::pending::<()>().await;
+        }
+        let inner = &store.inner;
+        let row = row(inner);
+        let inbox = row.as_ref().map(|row| post::inbox(inner, row.key));
+        if let Some(row) = &row {
+            world.judge_wake(row, inner);
+        }
+        let wanting = world.wanting(&inbox.unwrap_or_default());
+        let (more, channel) = if world.post.may_send() {
+            let channels = ["a", "a", "b", "c", "ask"];
+            (true, Some(*lock(&store.random).pick(&channels)))
+        } else {
+            let rests = row.is_some_and(|row| !post::is_due(&row, world.now()));
+            let channel =
+                (rests && !wanting.is_empty()).then(|| *lock(&store.random).pick(&wanting));
+            (false, channel)
+        };
+        let Some(channel) = channel else {
+            idle = (idle * 2).min(100_000);
+            continue;
+        };
+        idle = 1;
+        let value = world.post.count();
+        // What fails may have been delivered; the store has counted it.
+        let _ = if more && lock(&store.random).percent(10) {
+            engine
+                .send("run", post::words(channel), &value.to_string())
+                .await
+        } else if channel == "ask" {
+            engine.send("run", &post::ASK, &value).await
+        } else {
+            engine.send("run", post::channel(channel), &value).await
+        };
+    }
+}
+
 fn judge_end(interpreter: &Interpreter, kept: &MemoryStore, answer: &str) {
     let world = &interpreter.world;
     world.finished();
+    judge_mail(world, kept);
     let loaded = row(kept).and_then(|row| drive::read(kept.load(row.key)));
     let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
+    if let Err(what) = life::judge_pruned(&interpreter.program, &history) {
+        world.broke(Law::Store, what);
+    }
     if let Err(what) = life::judge_history(&history) {
         world.broke(Law::Store, what);
     }
@@ -164,6 +218,17 @@ fn judge_end(interpreter: &Interpreter, kept: &MemoryStore, answer: &str) {
         }
         Err(broken) => world.broke(broken.law, format!("at the end: {}", broken.what)),
     }
+}
+
+/// Where each message is, and whether the run is due when it has to be.
+fn judge_mail(world: &World, kept: &MemoryStore) {
+    let Some(row) = row(kept) else { return };
+    let loaded = drive::read(kept.load(row.key));
+    let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
+    if let Err(what) = world.post.judge(kept, row.key, &history) {
+        world.broke(Law::Message, what);
+    }
+    world.judge_wake(&row, kept);
 }
 
 /// The run's row.
@@ -236,7 +301,12 @@ impl Faulty {
             self.die().await;
         }
         let mine = (append.epoch, append.number);
-        if std::mem::replace(&mut *lock(&self.told), mine) != mine {
+        // A child's are not watched.
+        let is_child = match &append.create {
+            Some(new) => new.parent.is_some(),
+            None => row(&self.inner).is_none_or(|row| row.key != append.run),
+        };
+        if !is_child && std::mem::replace(&mut *lock(&self.told), mine) != mine {
             self.world.closed(&append.records);
         }
         self.pause().await;
@@ -246,9 +316,16 @@ impl Faulty {
         if dies(false) {
             self.die().await;
         }
+        let before = drive::read(self.inner.load(append.run));
         let answer = self.inner.append(append.clone()).await?;
-        if answer == Appended::Applied {
+        if answer == Appended::Applied && !is_child {
             self.world.landed(&append.records, &append.deletes);
+            let before = before.map(|loaded| loaded.history).unwrap_or_default();
+            let inbox = post::inbox(&self.inner, append.run);
+            self.world.took(&append.records, &inbox);
+            if let Err(what) = self.world.post.landed(&self.inner, &before, &append) {
+                self.world.broke(Law::Message, what);
+            }
         }
         if dies(true) {
             self.die().await;
@@ -315,7 +392,21 @@ impl Store for Faulty {
         at: Timestamp,
         keep_until: Timestamp,
     ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        self.inner.deliver(to, message, at, keep_until)
+        Box::pin(async move {
+            self.pause().await;
+            self.fails("before a delivery")?;
+            if lock(&self.left).is_some() {
+                self.die().await;
+            }
+            let (id, own) = (message.id, to.as_str() == "run");
+            let delivery = self.inner.deliver(to, message, at, keep_until).await?;
+            if own {
+                self.world.post.delivered(id, delivery);
+            }
+            self.pause().await;
+            self.fails("after a delivery")?;
+            Ok(delivery)
+        })
     }
 
     fn inbox(
@@ -324,7 +415,13 @@ impl Store for Faulty {
         after: u64,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        self.inner.inbox(run, after, limit)
+        Box::pin(async move {
+            self.pause().await;
+            self.fails("reading an inbox")?;
+            let page = self.inner.inbox(run, after, limit).await;
+            self.pause().await;
+            page
+        })
     }
 
     fn dead_letters(

@@ -1,5 +1,6 @@
 //! One drive of a run: the documented loop over the real machine and store, cut anywhere.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +9,15 @@ use std::time::Duration;
 
 use workflow::MemoryStore;
 use workflow::context::Run;
-use workflow::replay::{Batch, Body, Finished, Phase, Record, Replay, RunKey, RunState, Timestamp};
+use workflow::replay::{
+    Batch, Body, Finished, Message, Phase, Record, Replay, RunKey, RunState, Timestamp,
+};
 use workflow::store::{
-    Append, Appended, BoxFuture, InboxChange, NewRun, RunPatch, RunRow, Store, StoreError,
+    Append, Appended, BoxFuture, InboxChange, NewRun, Post, RunPatch, RunRow, Store, StoreError,
 };
 
 use super::code::{CODE, Flag, begun, code, new_run};
+use super::post;
 use super::random::Random;
 use super::walk::Interpreter;
 use super::world::{Law, World};
@@ -43,6 +47,10 @@ pub enum End {
 }
 
 /// A run in memory.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something of its own"
+)]
 pub struct Drive<'d> {
     world: &'d Arc<World>,
     store: &'d MemoryStore,
@@ -56,6 +64,14 @@ pub struct Drive<'d> {
     writing: Option<(Append, bool)>,
     answer: Option<String>,
     draining: bool,
+    /// Something came into the inbox, and the run has not heard of it.
+    news: bool,
+    /// A page of the inbox on its way, and whether there is more.
+    reading: Option<(Vec<Message>, bool)>,
+    /// The last batch gave messages back: the store has the run look again.
+    returned: bool,
+    /// Whether messages come while it is driven.
+    pub outside: bool,
     cut: Cut,
     /// How many instants there were at which it could have been cut.
     pub instants: u64,
@@ -67,6 +83,18 @@ impl std::fmt::Debug for Drive<'_> {
             .field("key", &self.key)
             .finish_non_exhaustive()
     }
+}
+
+/// So many messages are read at once.
+const PAGE: usize = 3;
+
+/// What may come from outside.
+#[derive(Clone, Copy)]
+enum Act {
+    Send,
+    Hear,
+    Read,
+    EndChild,
 }
 
 /// A drive that is over before its time.
@@ -93,6 +121,7 @@ impl<'d> Drive<'d> {
                 number = loaded.row.last_append.1;
             }
             world.begin_drive(&loaded.history);
+            world.arrived(loaded.row.inbox_seq);
             let row = loaded.row.standing();
             let replay = Replay::load(loaded.history, CODE, row).expect("our own history");
             (replay, None)
@@ -114,6 +143,10 @@ impl<'d> Drive<'d> {
             writing: None,
             answer: None,
             draining: false,
+            news: false,
+            reading: None,
+            returned: false,
+            outside: true,
             cut,
             instants: 0,
         }
@@ -225,8 +258,12 @@ impl<'d> Drive<'d> {
         let Some(batch) = self.run.replay().poll_append(now) else {
             return;
         };
-        let row_changes = batch.state.is_some() || batch.wake_at.is_some();
-        if batch.records.is_empty() && !row_changes {
+        let row_changes = batch.state.is_some() || batch.wake_at.is_some() || batch.waits.is_some();
+        let inbox_changes = !(batch.returns.is_empty()
+            && batch.takes.is_empty()
+            && batch.dead.is_empty()
+            && batch.sent.is_empty());
+        if !inbox_changes && batch.records.is_empty() && !row_changes {
             self.world.broke(Law::Idle, "a batch holds nothing");
         }
         self.world.closed(&batch.records);
@@ -246,12 +283,22 @@ impl<'d> Drive<'d> {
             patch: RunPatch {
                 state: batch.state,
                 wake_at: batch.wake_at,
+                waits: batch.waits,
                 at,
                 code: batch.code,
                 ..RunPatch::default()
             },
-            inbox: InboxChange::default(),
-            posts: Vec::new(),
+            inbox: InboxChange {
+                returns: batch.returns,
+                takes: batch.takes,
+                dead: batch.dead,
+                seen: batch.seen,
+            },
+            posts: batch
+                .sent
+                .into_iter()
+                .map(|sent| post::posted(self.store, sent, at))
+                .collect(),
         }
     }
 
@@ -271,16 +318,27 @@ impl<'d> Drive<'d> {
         Ok(())
     }
 
-    /// The row's wake time is that of the waits which the history holds.
+    /// The row's wake time and channels are those of the waits which the history holds.
     fn judge_row(&self, wake_at: Option<Timestamp>) {
+        if self.news || self.returned {
+            // It may be due because of that.
+            return;
+        }
         let loaded = read(self.store.load(self.key));
         let loaded = loaded.expect("a run that rests is stored");
         let pending = super::life::next_wake(&loaded.history);
         let RunRow {
             state,
             wake_at: row,
+            waits,
             ..
         } = loaded.row;
+        let expected = self.world.awaited();
+        let found: BTreeSet<_> = waits.into_iter().flatten().collect();
+        if found != expected {
+            let what = format!("its row waits for {found:?}, its code for {expected:?}");
+            self.world.broke(Law::Wake, what);
+        }
         if row != wake_at || pending != wake_at || state != RunState::Waiting {
             let what = format!(
                 "rests until {wake_at:?}, its row says {state} until {row:?}, its history {pending:?}"
@@ -304,7 +362,13 @@ impl<'d> Drive<'d> {
         // A clock that is slow lets bodies end first.
         let ticks = u64::from(due.is_some());
         let choices = working as u64 + writes + ticks + grace;
+        if self.outside(choices == 0) {
+            return Ok(());
+        }
         if choices == 0 {
+            if self.feed() {
+                return Ok(());
+            }
             if !self.flag.0.load(Ordering::Acquire) && !self.run.replay().wants_append() {
                 self.world.broke(Law::Stuck, "nothing can happen any more");
             }
@@ -324,6 +388,7 @@ impl<'d> Drive<'d> {
             self.world.fire_timers();
             if deadline.is_some() {
                 self.run.replay().handle_due(self.world.now());
+                self.reading = None;
             }
         } else {
             self.world.violence("grace is over");
@@ -331,6 +396,81 @@ impl<'d> Drive<'d> {
             self.run.replay().handle_dropped();
         }
         Ok(())
+    }
+
+    /// Perhaps something comes from others, or the run hears of it.
+    fn outside(&mut self, alone: bool) -> bool {
+        let wants = self.run.replay().wants_inbox();
+        let children = post::children(self.store);
+        let mut acts = Vec::new();
+        if self.outside && self.world.post.may_send() {
+            acts.push(Act::Send);
+        }
+        if self.news {
+            acts.extend([Act::Hear, Act::Hear]);
+        }
+        if wants.is_some() {
+            acts.extend([Act::Read, Act::Read]);
+        }
+        if self.outside && !children.is_empty() {
+            acts.push(Act::EndChild);
+        }
+        let urgent = wants.is_some() || self.news;
+        let percent = if urgent { 80 } else { 30 };
+        if acts.is_empty() || !(alone || self.random.percent(percent)) {
+            return false;
+        }
+        match *self.random.pick(&acts) {
+            Act::Send => {
+                let at = self.world.now();
+                self.world.post.send(self.store, self.random, at);
+                self.news = true;
+            }
+            Act::Hear => {
+                self.world.trace(|| "hears of news".into());
+                self.news = false;
+                self.reading = None;
+                self.run.replay().handle_news();
+                if let Some(row) = read(self.store.row(self.key)) {
+                    self.world.arrived(row.inbox_seq);
+                }
+            }
+            Act::Read => match (self.reading.take(), wants) {
+                (Some((messages, more)), _) => {
+                    let arrivals: Vec<_> = messages.iter().map(|it| it.arrival).collect();
+                    self.world
+                        .trace(|| format!("reads {arrivals:?}, more: {more}"));
+                    let incoming = messages.into_iter().map(post::incoming).collect();
+                    self.run.replay().handle_inbox(incoming, more);
+                }
+                (None, Some(after)) => {
+                    let messages = read(self.store.inbox(self.key, after, PAGE));
+                    let more = messages.len() == PAGE;
+                    self.reading = Some((messages, more));
+                }
+                (None, None) => {}
+            },
+            Act::EndChild => {
+                let child = self.random.pick(&children).clone();
+                self.world.trace(|| format!("child {} ends", child.id));
+                post::end_child(self.store, &child, self.world.now());
+                self.news = true;
+            }
+        }
+        true
+    }
+
+    /// Nothing else can happen: what is waited for is sent.
+    fn feed(&mut self) -> bool {
+        let wanting = self.world.wanting(&post::inbox(self.store, self.key));
+        if wanting.is_empty() || self.draining {
+            return false;
+        }
+        let channel = *self.random.pick(&wanting);
+        let at = self.world.now();
+        self.world.post.feed(self.store, channel, at);
+        self.news = true;
+        true
     }
 
     /// The batch lands, or the store fails: before it is written, or after.
@@ -342,6 +482,7 @@ impl<'d> Drive<'d> {
             self.world.trace(|| "the store fails before writing".into());
             return Ok(());
         }
+        let before = read(self.store.load(self.key)).map(|loaded| loaded.history);
         let answer = now(self.store.append(append.clone()));
         let expected = if *landed {
             Appended::AlreadyApplied
@@ -353,7 +494,19 @@ impl<'d> Drive<'d> {
                 .broke(Law::Store, format!("{answer:?} to {append:?}"));
         }
         if !std::mem::replace(landed, true) {
+            self.returned = !append.inbox.returns.is_empty();
             self.world.landed(&append.records, &append.deletes);
+            let before = before.unwrap_or_default();
+            self.world
+                .took(&append.records, &post::inbox(self.store, self.key));
+            let landed = self.world.post.landed(self.store, &before, append);
+            if let Err(what) = landed {
+                self.world.broke(Law::Message, what);
+            }
+            let itself = |post: &Post| matches!(post, Post::Message { .. } | Post::Cancel(_));
+            if append.posts.iter().any(itself) {
+                self.news = true;
+            }
         }
         self.instant()?;
         if self.random.percent(5) {

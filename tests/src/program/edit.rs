@@ -1,6 +1,7 @@
 //! Single edits of a program, as a deploy under live runs makes them.
 
 use super::ast::{Branch, How, Node, Program};
+use super::generate::LOCALS;
 use super::random::Random;
 use super::sites;
 
@@ -33,9 +34,17 @@ pub enum Edit {
     Count,
     /// A loop's or fan-out's members got keys, or lost them.
     Key,
+    /// A version gate was put around a statement.
+    AddGate,
+    /// A version gate is gone, with what older versions did.
+    RemoveGate,
+    /// A statement is declared removed.
+    Remove,
+    /// A loop carries other locals, begins to carry, or no longer does.
+    Carry,
 }
 
-const EDITS: [Edit; 13] = [
+const EDITS: [Edit; 17] = [
     Edit::Insert,
     Edit::Append,
     Edit::InsertScope,
@@ -49,6 +58,10 @@ const EDITS: [Edit; 13] = [
     Edit::SwapBranches,
     Edit::Count,
     Edit::Key,
+    Edit::AddGate,
+    Edit::RemoveGate,
+    Edit::Remove,
+    Edit::Carry,
 ];
 
 /// The program after one random edit, and which.
@@ -114,6 +127,16 @@ fn apply(edit: Edit, block: &mut Vec<Node>, random: &mut Random) -> bool {
             block.insert(at, node);
         }
         _ if block.is_empty() => return false,
+        Edit::RemoveGate => {
+            let is_gate = |node: &Node| matches!(node, Node::Version { .. });
+            let Some(at) = block.iter().position(is_gate) else {
+                return false;
+            };
+            let Node::Version { new, .. } = block.remove(at) else {
+                return false;
+            };
+            block.splice(at..at, new);
+        }
         Edit::Delete => {
             block.remove(random.index(block.len()));
         }
@@ -201,6 +224,43 @@ fn change(edit: Edit, node: &mut Node, random: &mut Random) -> bool {
                 *count -= 1;
             } else {
                 *count += 1;
+            }
+        }
+        (Edit::AddGate, node) => {
+            let old = vec![node.clone()];
+            *node = Node::Version {
+                name: "gate",
+                latest: 2,
+                old,
+                new: vec![new_step(random)],
+            };
+        }
+        (Edit::Remove, node) => {
+            let (Some(name), Some(kind)) = (node.name(), node.kind()) else {
+                return false;
+            };
+            *node = Node::Removed(name, kind);
+        }
+        (Edit::Carry, node) => {
+            let Node::Carry {
+                name,
+                carried,
+                body,
+            } = node
+            else {
+                return false;
+            };
+            if random.percent(30) {
+                *node = Node::For {
+                    name,
+                    times: carried.times,
+                    keyed: false,
+                    body: std::mem::take(body),
+                };
+            } else {
+                let mut all = LOCALS.into_iter();
+                let other = all.find(|locals| *locals != carried.locals);
+                carried.locals = other.unwrap_or_default();
             }
         }
         (Edit::Key, Node::JoinAll { keyed, .. } | Node::For { keyed, .. }) => *keyed = !*keyed,

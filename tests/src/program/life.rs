@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use workflow::MemoryStore;
 use workflow::replay::{
-    AttemptState, Body, Location, Opened, Record, RunKey, Segment, Timestamp, Waiting,
+    AttemptState, Body, Location, Opened, Record, RunKey, RunState, Segment, Timestamp, Waiting,
 };
-use workflow::store::Store;
+use workflow::store::{CHILD_ENDED, Store};
 
-use super::ast::Program;
+use super::ast::{Node, Program};
 use super::code::preflight;
 use super::drive::{self, Cut, Drive, End, read};
+use super::post;
 use super::random::Random;
 use super::walk::Interpreter;
 use super::world::{Broken, Law, World};
@@ -60,7 +61,7 @@ impl Life {
     pub fn new(program: &Program, seed: u64, fresh: bool) -> Self {
         let store = MemoryStore::new();
         let key = store.allocate();
-        Self {
+        let mut life = Self {
             interpreter: Interpreter {
                 program: program.clone(),
                 world: Arc::new(World::new(program, seed, fresh)),
@@ -68,7 +69,10 @@ impl Life {
             store,
             key,
             random: Random::new(seed),
-        }
+        };
+        // Some are sent before it is started.
+        life.mail(25);
+        life
     }
 
     /// The world it runs in.
@@ -118,14 +122,15 @@ impl Life {
                         break;
                     }
                 }
-                End::Suspended(Some(wake_at)) => self.world().set_now(wake_at),
-                End::Suspended(None) => {}
+                End::Suspended(_) => {}
                 End::Diverged(report) => self.world().broke(Law::Diverged, report),
             }
             if verdict.drives > 1_000 {
                 self.world().broke(Law::Stuck, "1,000 drives, and no end");
             }
             self.judge_store();
+            self.world().verdict()?;
+            self.await_news();
             self.world().verdict()?;
         }
         self.world().finished();
@@ -137,6 +142,10 @@ impl Life {
 
     /// Drives it once, until it ends, rests, or is cut off.
     pub fn drive(&mut self, cut: Cut) -> (End, u64) {
+        self.drive_with(cut, true)
+    }
+
+    fn drive_with(&mut self, cut: Cut, outside: bool) -> (End, u64) {
         let mut drive = Drive::new(
             &self.interpreter,
             &self.store,
@@ -144,10 +153,56 @@ impl Life {
             &mut self.random,
             cut,
         );
+        drive.outside = outside;
         let end = drive.drive();
         let instants = drive.instants;
         drop(drive);
         (end, instants)
+    }
+
+    /// So many times in a hundred somebody sends something.
+    fn mail(&mut self, percent: u64) {
+        let post = Arc::clone(&self.world().post);
+        while post.may_send() && self.random.percent(percent) {
+            let at = self.world().now();
+            post.send(&self.store, &mut self.random, at);
+        }
+    }
+
+    /// The run is out of memory: what may come, comes, until it is due.
+    fn await_news(&mut self) {
+        let receives = self
+            .interpreter
+            .program
+            .has(|node| matches!(node, Node::Recv(..) | Node::Serve(_)));
+        if receives {
+            self.mail(30);
+        }
+        loop {
+            let Some(row) = read(self.store.row(self.key)) else {
+                return;
+            };
+            let world = Arc::clone(self.world());
+            world.judge_wake(&row, &self.store);
+            if post::is_due(&row, world.now()) || world.verdict().is_err() {
+                return;
+            }
+            let children = post::children(&self.store);
+            // It may have been killed before its code came there.
+            let mut wanting = row.waits.clone().unwrap_or_default();
+            wanting.retain(|channel| channel != CHILD_ENDED);
+            if !children.is_empty() && self.random.percent(60) {
+                let child = self.random.pick(&children).clone();
+                post::end_child(&self.store, &child, world.now());
+            } else if let Some(wake_at) = row.wake_at {
+                world.set_now(wake_at);
+            } else if !wanting.is_empty() {
+                let channel = self.random.pick(&wanting);
+                world.post.feed(&self.store, channel, world.now());
+            } else if children.is_empty() {
+                world.broke(Law::Stuck, format!("nothing makes it due: {row:?}"));
+            }
+        }
     }
 
     /// The process is gone; some time passes.
@@ -166,7 +221,7 @@ impl Life {
     /// # Errors
     /// When two replays come to different verdicts, or one does anything.
     pub fn deploy(&mut self, program: &Program) -> Result<Result<(), String>, Broken> {
-        let world = World::edited(program, self.random.number(), self.world().now());
+        let world = World::edited(program, self.random.number(), self.world());
         self.interpreter = Interpreter {
             program: program.clone(),
             world: Arc::new(world),
@@ -208,7 +263,8 @@ impl Life {
         } else {
             Cut::Often(60, 0)
         };
-        let (end, _) = self.drive(cut);
+        // What comes in would be a change, too.
+        let (end, _) = self.drive_with(cut, verdict.is_ok());
         self.world().verdict()?;
         self.world().judge_past(&before.history);
         if let Err(report) = verdict {
@@ -280,10 +336,25 @@ impl Life {
         if let Err(what) = judge_history(&history) {
             self.world().broke(Law::Store, what);
         }
+        if let Err(what) = judge_pruned(&self.interpreter.program, &history) {
+            self.world().broke(Law::Store, what);
+        }
         let Some(row) = read(self.store.row(self.key)) else {
             return;
         };
-        let due = read(self.store.due(None, Timestamp::MAX, 10));
+        let post = Arc::clone(&self.world().post);
+        if let Err(what) = post.judge(&self.store, self.key, &history) {
+            self.world().broke(Law::Message, what);
+        }
+        self.world().judge_wake(&row, &self.store);
+        let left = post::children(&self.store);
+        let left = left.into_iter().find(|child| !child.detached);
+        if row.state.is_final() && left.is_some() {
+            let what = format!("the run has ended, and {left:?} goes on");
+            self.world().broke(Law::Store, what);
+        }
+        let mut due = read(self.store.due(None, Timestamp::MAX, 1_000));
+        due.retain(|(_, run)| *run == row.key);
         let wakes: Vec<_> = row.wake_at.map(|at| (at, row.key)).into_iter().collect();
         if due != wakes || row.state.is_final() && row.wake_at.is_some() {
             self.world()
@@ -311,7 +382,7 @@ pub fn replayed(program: &Program, history: &[Record]) -> Result<Vec<Record>, Br
         world: Arc::clone(&world),
     };
     let row = workflow::replay::Standing {
-        state: workflow::RunState::Running,
+        state: RunState::Running,
         ..Default::default()
     };
     let written = preflight(&interpreter, kept, row);
@@ -329,7 +400,12 @@ pub(super) fn next_wake(history: &[Record]) -> Option<Timestamp> {
     for record in history {
         let at = &record.location;
         match &record.body {
-            Body::Waiting(Waiting::Sleep { until }) => {
+            Body::Waiting(
+                Waiting::Sleep { until }
+                | Waiting::Recv {
+                    until: Some(until), ..
+                },
+            ) => {
                 waits.insert(at, *until);
             }
             Body::Attempt {
@@ -338,7 +414,7 @@ pub(super) fn next_wake(history: &[Record]) -> Option<Timestamp> {
             } => {
                 waits.insert(at, *wake_at);
             }
-            Body::Ended(_) => {
+            Body::Ended(_) | Body::Taken(_) => {
                 waits.remove(at);
             }
             Body::Decided { branch } => {
@@ -363,10 +439,65 @@ fn missing(before: &[Record], after: &[Record]) -> Option<Location> {
             _ => false,
         })
     };
+    // What a loop has pruned, and what is declared removed.
+    let covered = |at: &Location| {
+        after.iter().any(|record| match &record.body {
+            Body::Removed { .. } => at.is_under(&record.location),
+            Body::Opened(Opened::Carry(_)) => {
+                at.is_under(&record.location) && *at != record.location
+            }
+            _ => false,
+        })
+    };
     before
         .iter()
-        .find(|record| !after.contains(record) && !losers(&record.location))
+        .find(|record| {
+            let at = &record.location;
+            !after.contains(record) && !losers(at) && !covered(at)
+        })
         .map(|record| record.location.clone())
+}
+
+/// A carried loop keeps so many iterations, and no more: what is stored of it is bounded.
+pub(super) fn judge_pruned(program: &Program, history: &[Record]) -> Result<(), String> {
+    let kept = |carried: &Location| {
+        let Some(Segment::Site(name)) = carried.segments().last() else {
+            return None;
+        };
+        program.nodes().into_iter().find_map(|node| match node {
+            Node::Carry {
+                name: label,
+                carried,
+                ..
+            } if *label == name => Some(carried.kept()),
+            _ => None,
+        })
+    };
+    for record in history {
+        let Body::Carried { next, .. } = &record.body else {
+            continue;
+        };
+        let segments: Vec<_> = record.location.segments().collect();
+        let above = &segments[..segments.len() - 1];
+        let carried = above
+            .iter()
+            .fold(Location::root(), |scope, &segment| scope.child(segment));
+        let Some(kept) = kept(&carried) else {
+            continue;
+        };
+        let stray = history.iter().find(|record| {
+            let mut below = record.location.segments().skip(above.len());
+            record.location.is_under(&carried)
+                && matches!(below.next(), Some(Segment::Iter(index)) if index + kept < *next)
+        });
+        if let Some(stray) = stray {
+            return Err(format!(
+                "`{carried}` comes to iteration {next}, keeps {kept}, and `{}` is still recorded",
+                stray.location
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The rules of a history that stand in it alone.

@@ -13,13 +13,14 @@ mod edit;
 
 mod generate;
 mod life;
+mod post;
 mod random;
 mod shrink;
 mod sites;
 mod walk;
 mod world;
 
-pub use ast::{Branch, How, Node, Program};
+pub use ast::{Branch, Carried, How, Node, Program, Wants};
 
 pub use chaos::live_in_engine;
 pub use drive::{Cut, Drive, End};
@@ -29,5 +30,5 @@ pub use generate::{Features, generate};
 pub use life::{Life, Plan, Verdict, replayed};
 pub use random::Random;
 pub use shrink::{cases, check, seed};
-pub use walk::{Interpreted, Interpreter};
+pub use walk::{Interpreted, Interpreter, Offspring};
 pub use world::{Broken, Law, World};

@@ -14,9 +14,9 @@ use workflow::__private as p;
 use workflow::replay::{Opened, Segment};
 use workflow::{Backoff, Call, Failure, Kind, Location, Site, Workflow};
 
-use super::ast::{Branch, How, Node, Program};
+use super::ast::{Branch, Carried, How, Node, Program, Wants};
 use super::sites::{names, site};
-use super::world::{Leaf, World};
+use super::world::{Law, Leaf, World};
 
 /// A workflow that runs the program which the engine has for a state.
 #[derive(Debug)]
@@ -74,6 +74,57 @@ impl Workflow for Interpreted {
         Ok(p::body::<Self>(args, via, move |cx| {
             p::fut(async move { block(&drive, &cx, &program.0, &Location::root(), 7).await })
         }))
+    }
+}
+
+/// The workflow that programs have for children: it waits, receives, works, and fails by its argument.
+#[derive(Debug)]
+pub struct Offspring {}
+
+impl Offspring {
+    /// Calls it.
+    pub fn call(arg: u64) -> Call<Self> {
+        p::call(p::Input::new().with(&p::Parameter::<u64>::new("arg"), &arg))
+    }
+}
+
+impl Workflow for Offspring {
+    const NAME: &'static str = "offspring";
+    const SITES: &'static [Site] = &[];
+    type Mark = p::Fallible;
+    type Returns = Result<u64, Failure>;
+
+    fn states() -> Vec<p::StateType> {
+        Vec::new()
+    }
+
+    fn run(args: p::Args) -> Result<p::Body, p::ArgError> {
+        let arg = p::Parameter::<u64>::new("arg").read(&args)?;
+        let via = {
+            use p::lookup::*;
+            (&&&&&p::tag::<Result<u64, Failure>>()).via()
+        };
+        Ok(p::body::<Self>(args, via, move |cx| {
+            p::fut(async move {
+                let nap = Duration::from_millis(arg % 9);
+                p::sleep(&cx, site("nap", Kind::Sleep), nap).await;
+                let options = p::StepOptions::new().retries(0);
+                let body = || p::fut(async move { brought_up(arg).map_err(Oops) });
+                let step = p::in_place(&cx, site("work", Kind::Step), options, &body);
+                use p::lookup::*;
+                let via = (&&&&&step.tag()).via();
+                step.run(via).await
+            })
+        }))
+    }
+}
+
+/// What a child comes to.
+pub(super) fn brought_up(arg: u64) -> Result<u64, String> {
+    if arg.is_multiple_of(4) {
+        Err(format!("{arg} fails"))
+    } else {
+        Ok(hash(&arg))
     }
 }
 
@@ -201,8 +252,201 @@ async fn statement(
             let done = p::Durable::run(fragment, cx, site(name, Kind::Call)).await;
             caught_or(*caught, done)?
         }
+        Node::Recv(name, wants) => recv(drive, cx, name, *wants, &here, arg).await?,
+        Node::Serve(name) => serve(drive, cx, name, at, arg).await?,
+        Node::Send { name, channel, own } => {
+            world.issued(&here, arg, Leaf::Send);
+            let to = if *own { "run" } else { "elsewhere" };
+            let site = site(name, Kind::Send);
+            let sent = p::send(cx, site, to, super::post::channel(channel), arg).await;
+            world.observed(&here, &shown(&sent, "null"), Leaf::Send);
+            sent?;
+            0
+        }
+        Node::Child {
+            name,
+            detached,
+            caught,
+        } => {
+            world.issued(&here, arg, Leaf::Child);
+            let call = Offspring::call(arg);
+            let site = site(name, Kind::Call);
+            let done = if *detached {
+                let id = p::Durable::run(call.detach(), cx, site).await;
+                world.observed(&here, &shown(&id, "null"), Leaf::Child);
+                id.map(|id| hash(id.as_str()))
+            } else {
+                let done = p::Durable::run(call, cx, site).await;
+                let value = done.as_ref().map_or(String::new(), ToString::to_string);
+                world.observed(&here, &shown(&done, &value), Leaf::Child);
+                done
+            };
+            caught_or(*caught, done)?
+        }
+        Node::Carry {
+            name,
+            carried,
+            body,
+        } => {
+            world.issued(&here, arg, Leaf::Scope);
+            let all = Around {
+                site: site(name, Kind::Loop),
+                carried: *carried,
+                body,
+            };
+            carry(drive, cx, all, &here, arg).await?
+        }
+        Node::Attempt(name, body) => {
+            world.issued(&here, arg, Leaf::Scope);
+            let attempt = p::enter_attempt(cx, site(name, Kind::Attempt)).await;
+            let done = block(drive, attempt.scope(), body, &here, arg).await;
+            drop(attempt);
+            caught_or(true, done)?
+        }
+        Node::Version {
+            name,
+            latest,
+            old,
+            new,
+        } => {
+            let version = p::version(cx, site(name, Kind::Version), *latest).await;
+            world.chose(&here, version);
+            let taken = if version < 2 { old } else { new };
+            block(drive, cx, taken, at, hash(&(arg, version))).await?
+        }
+        Node::Removed(name, kind) => {
+            p::removed(cx, site(name, Kind::Removed), *kind);
+            world.removed(&here);
+            return Ok(None);
+        }
     };
     Ok(Some(value))
+}
+
+/// What an operation gave, as its record shows it.
+fn shown<T>(done: &Result<T, Failure>, value: &str) -> String {
+    match done {
+        Ok(_) => value.to_owned(),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+async fn recv(
+    drive: &Drive,
+    cx: &p::Cx,
+    name: &'static str,
+    wants: Wants,
+    here: &Location,
+    arg: u64,
+) -> Result<u64, Failure> {
+    let leaf = Leaf::Recv(wants);
+    drive.world.issued(here, arg, leaf);
+    let place = site(name, Kind::Recv);
+    let within = wants.within.map(Duration::from_millis);
+    let channels: Vec<_> = wants
+        .from
+        .iter()
+        .map(|name| super::post::channel(name))
+        .collect();
+    let given = match (wants.count, within) {
+        (1, None) => vec![p::recv(cx, place, &channels).await?],
+        (1, Some(within)) => {
+            let given = p::recv_within(cx, place, &channels, within).await?;
+            given.into_iter().collect()
+        }
+        (count, within) => p::recv_many(cx, place, &channels, within, count, wants.exactly).await?,
+    };
+    let (least, most) = (wants.least(), wants.count as usize);
+    if given.len() > most || (within.is_none() && given.len() < least) {
+        let what = format!("`{here}` wants {wants:?}, and is given {given:?}");
+        drive.world.broke(Law::Message, what);
+    }
+    drive.world.observed(here, &format!("{given:?}"), leaf);
+    Ok(hash(&given))
+}
+
+async fn serve(
+    drive: &Drive,
+    cx: &p::Cx,
+    name: &'static str,
+    at: &Location,
+    arg: u64,
+) -> Result<u64, Failure> {
+    let world = &drive.world;
+    let leaf = Leaf::Recv(super::post::REQUEST);
+    let here = at.site(name);
+    world.issued(&here, arg, leaf);
+    let request = p::recv(cx, site(name, Kind::Recv), &[&super::post::ASK]).await?;
+    let asked = *request.value();
+    world.observed(&here, &format!("[{asked}]"), leaf);
+    let name = super::post::reply_to(name);
+    let here = at.site(name);
+    world.issued(&here, asked, Leaf::Send);
+    let done = p::Durable::run(request.reply(hash(&asked)), cx, site(name, Kind::Reply)).await;
+    world.observed(&here, &shown(&done, "null"), Leaf::Send);
+    done?;
+    Ok(asked)
+}
+
+struct Around<'a> {
+    site: &'static Site,
+    carried: Carried,
+    body: &'a [Node],
+}
+
+/// As the macro expands a `for` or a `while` that carries.
+async fn carry(
+    drive: &Drive,
+    cx: &p::Cx,
+    around: Around<'_>,
+    here: &Location,
+    arg: u64,
+) -> Result<u64, Failure> {
+    let Around {
+        site,
+        carried,
+        body,
+    } = around;
+    let world = &drive.world;
+    let owned = carried.locals.iter().map(|&name| name.to_owned()).collect();
+    world.entered_as(here, Opened::Carry(owned));
+    let entered = p::enter_carry(cx, site, carried.locals).await;
+    let mut entered = entered.every(carried.every);
+    if let Some(keep) = carried.keep {
+        entered = entered.keep(keep);
+    }
+    let crossed = |next: u64, locals: &[u64]| {
+        if let Some(ended) = next.checked_sub(1) {
+            let json = serde_json::to_string(locals).unwrap_or_default();
+            world.observed(&here.iteration(ended), &json, Leaf::Boundary);
+        }
+    };
+    let mut locals = vec![arg; carried.locals.len()];
+    locals = entered.resume(locals).await;
+    let first = entered.skipped() as u64;
+    crossed(first, &locals);
+    let mut index = first;
+    while carried.whilst || index < carried.times {
+        locals = entered.top(locals).await;
+        if index > first {
+            crossed(index, &locals);
+        }
+        let inner = entered.iteration();
+        if index >= carried.times {
+            break;
+        }
+        let value = block(drive, &inner, body, &here.iteration(index), hash(&locals)).await?;
+        locals[0] = value;
+        if let Some(count) = locals.get_mut(1) {
+            *count += 1;
+        }
+        if carried.breaks && value.is_multiple_of(4) {
+            break;
+        }
+        index += 1;
+    }
+    entered.finish();
+    Ok(hash(&locals))
 }
 
 /// With the `?` left off, a failure is data.

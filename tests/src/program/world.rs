@@ -1,12 +1,14 @@
 //! What outlives a crash: the bodies' effects, what is known to be durable, and whether a law was broken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use workflow::replay::{AttemptState, Body, Opened, Waiting};
-use workflow::{Clock, FailureKind, Location, Record, Timestamp, TokioClock};
+use workflow::replay::{AttemptState, Body, Message, Opened, Segment, Waiting};
+use workflow::store::RunRow;
+use workflow::{Clock, FailureKind, Location, MemoryStore, Record, Timestamp, TokioClock};
 
-use super::ast::{How, Node, Program};
+use super::ast::{How, Node, Program, Wants};
+use super::post::{self, PostOffice};
 use super::random::Random;
 
 mod bodies;
@@ -24,6 +26,11 @@ pub(super) enum Leaf {
     Step(How),
     Now,
     Sleep(u64),
+    Recv(Wants),
+    Send,
+    Child,
+    /// Between two iterations.
+    Boundary,
     /// A container whose members run side by side.
     Beside,
     /// A container whose members follow each other.
@@ -34,6 +41,8 @@ pub(super) enum Leaf {
 #[derive(Debug)]
 pub struct World {
     state: Mutex<State>,
+    /// What is sent to the run.
+    pub(super) post: Arc<PostOffice>,
 }
 
 #[derive(Debug)]
@@ -61,6 +70,10 @@ struct State {
     /// The locations whose body was entered, with which arguments, how often.
     started: BTreeMap<Location, (u64, u32)>,
     alive: BTreeSet<Location>,
+    /// The versions that were chosen.
+    pins: BTreeMap<Location, u32>,
+    /// Iterations whose records are gone: nothing runs in them again.
+    pruned: BTreeSet<Location>,
     /// The longest hand-out so far, as far as it is durable.
     handed: Vec<(Location, String)>,
     drive: Driven,
@@ -78,6 +91,14 @@ struct Driven {
     entered: BTreeMap<Location, Opened>,
     observed: Vec<(Location, String)>,
     lost: Vec<Location>,
+    /// The newest boundaries: what lies before them is not reached again.
+    boundaries: Vec<(Location, u64)>,
+    /// Receives that had another beside them.
+    crowded: BTreeSet<Location>,
+    /// How many messages had arrived when a receive was reached.
+    arrived: BTreeMap<Location, u64>,
+    /// How many have.
+    newest: u64,
     /// Choices that were handed out and are not durable.
     choices: BTreeSet<Location>,
     deadlines: BTreeMap<Location, Timestamp>,
@@ -114,23 +135,27 @@ impl World {
                 opened: BTreeMap::new(),
                 started: BTreeMap::new(),
                 alive: BTreeSet::new(),
+                pins: BTreeMap::new(),
+                pruned: BTreeSet::new(),
                 handed: Vec::new(),
                 drive: Driven::default(),
                 violent: false,
                 trace: Vec::new(),
                 broken: None,
             }),
+            post: Arc::default(),
         }
     }
 
     /// A world in which other code did what is recorded: what that computed does not bind this one.
-    pub(super) fn edited(program: &Program, seed: u64, now: Timestamp) -> Self {
-        let world = Self::new(program, seed, true);
+    pub(super) fn edited(program: &Program, seed: u64, before: &Self) -> Self {
+        let mut world = Self::new(program, seed, true);
         {
             let mut state = world.state();
-            state.now = now;
+            state.now = before.now();
             state.violent = true;
         }
+        world.post = Arc::clone(&before.post);
         world
     }
 
@@ -169,11 +194,12 @@ impl World {
         };
         let mut known = BTreeSet::new();
         for record in history {
-            if matches!(record.body, Body::Ended(_)) {
+            if record.body.is_outcome() {
                 state.drive.history.push(record.location.clone());
                 known.insert(record.location.clone());
             }
         }
+        state.drive.boundaries = boundaries(&state.drive.history);
         if !state.ended.keys().eq(known.iter()) {
             let what = format!("loaded {known:?}, known to be durable {:?}", state.ended);
             state.broken(Law::Store, what);
@@ -194,8 +220,9 @@ impl World {
             .map(|(at, (seq, _))| (*seq, at))
             .collect();
         history.sort();
-        let history = history.into_iter().map(|(_, at)| at.clone()).collect();
+        let history: Vec<_> = history.into_iter().map(|(_, at)| at.clone()).collect();
         state.drive = Driven {
+            boundaries: boundaries(&history),
             history,
             ..Driven::default()
         };
@@ -287,6 +314,15 @@ impl World {
         if before.is_some() {
             state.broken(Law::Twice, format!("`{at}` is issued twice in one drive"));
         }
+        if let Leaf::Recv(_) = leaf {
+            let others: Vec<_> = state.receives().map(|(other, _)| other.clone()).collect();
+            if !others.is_empty() {
+                state.drive.crowded.insert(at.clone());
+                state.drive.crowded.extend(others);
+            }
+            let newest = state.drive.newest;
+            state.drive.arrived.insert(at.clone(), newest);
+        }
         if let Leaf::Sleep(millis) = leaf {
             let now = state.clock.map_or(state.now, |clock| clock.now());
             let until = now.after(std::time::Duration::from_millis(millis));
@@ -320,6 +356,10 @@ impl World {
                         format!("`{at}` is handed out before its commit"),
                     );
                 }
+                Leaf::Recv(_) | Leaf::Send | Leaf::Child => {
+                    let what = format!("`{at}` is handed out before its commit");
+                    state.broken(Law::Durable, what);
+                }
                 Leaf::Sleep(_) if state.drive.pending.len() > 1 => {
                     let what = format!("the end of `{at}` rides, with something else pending");
                     state.broken(Law::Durable, what);
@@ -330,7 +370,10 @@ impl World {
                 _ => {}
             }
         }
-        if let Leaf::Sleep(_) = leaf {
+        // A receive that was given up is one that waited until then.
+        let ended =
+            matches!(leaf, Leaf::Sleep(_)) || (matches!(leaf, Leaf::Recv(_)) && shown == "[]");
+        if ended {
             let known = state.deadlines.get(at).or(state.drive.deadlines.get(at));
             let now = state.clock.map_or(state.now, |clock| clock.now());
             if let Some(&until) = known
@@ -357,6 +400,27 @@ impl World {
         state.drive.observed.push((at.clone(), shown.to_owned()));
     }
 
+    /// A version gate gave this.
+    pub(super) fn chose(&self, at: &Location, version: u32) {
+        let mut state = self.state();
+        state.trace(|| format!("version {version} at {at}"));
+        match state.pins.get(at).copied() {
+            Some(pinned) if pinned != version => {
+                let what = format!("`{at}` is pinned to {pinned}, and gives {version}");
+                state.broken(Law::Repeat, what);
+            }
+            Some(_) => {}
+            None => {
+                state.drive.choices.insert(at.clone());
+            }
+        }
+    }
+
+    /// A site is declared removed.
+    pub(super) fn removed(&self, at: &Location) {
+        self.state().drive.lost.push(at.clone());
+    }
+
     /// A branch lost its race.
     pub(super) fn lost(&self, branch: &Location) {
         let mut state = self.state();
@@ -378,7 +442,8 @@ impl World {
     pub(super) fn closed(&self, records: &[Record]) {
         let mut state = self.state();
         for record in records {
-            if state.is_lost(&record.location) {
+            let declares = matches!(record.body, Body::Removed { .. });
+            if state.is_lost(&record.location) && !declares {
                 let what = format!(
                     "a record of `{}`, which had lost, is written",
                     record.location
@@ -402,6 +467,13 @@ impl World {
             state.failed.retain(|at, _| !at.is_under(scope));
             state.opened.retain(|at, _| !at.is_under(scope));
             state.handed.retain(|(at, _)| !at.is_under(scope));
+            state.pins.retain(|at, _| !at.is_under(scope));
+            // What came of it is in what the loop carries.
+            state.drive.choices.retain(|at| !at.is_under(scope));
+            if matches!(scope.segments().last(), Some(Segment::Iter(_))) {
+                state.started.retain(|at, _| !at.is_under(scope));
+                state.pruned.insert(scope.clone());
+            }
         }
         for record in records {
             let at = &record.location;
@@ -410,8 +482,27 @@ impl World {
                 state.args.insert(at.clone(), arg);
             }
             match &record.body {
-                Body::Waiting(Waiting::Sleep { until }) => {
+                Body::Waiting(
+                    Waiting::Sleep { until }
+                    | Waiting::Recv {
+                        until: Some(until), ..
+                    },
+                ) => {
                     state.deadlines.insert(at.clone(), *until);
+                }
+                Body::Pin { value, .. } => {
+                    state.pins.insert(at.clone(), *value);
+                }
+                Body::Taken(messages) => {
+                    let payloads = messages.iter().map(|message| &message.payload.bytes);
+                    let shown: Vec<_> = payloads
+                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                        .collect();
+                    state.ends(at, record.seq, format!("[{}]", shown.join(", ")));
+                }
+                Body::Carried { state: locals, .. } => {
+                    let shown = String::from_utf8_lossy(&locals.bytes).into_owned();
+                    state.ends(at, record.seq, shown);
                 }
                 Body::Opened(opened) => {
                     state.opened.insert(at.clone(), opened.clone());
@@ -433,13 +524,7 @@ impl World {
                         Ok(payload) => String::from_utf8_lossy(&payload.bytes).into_owned(),
                         Err(failure) => failure.to_string(),
                     };
-                    if state
-                        .ended
-                        .insert(at.clone(), (record.seq, shown))
-                        .is_some()
-                    {
-                        state.broken(Law::Store, format!("`{at}` is recorded twice"));
-                    }
+                    state.ends(at, record.seq, shown);
                 }
                 _ => {}
             }
@@ -453,6 +538,102 @@ impl World {
         });
     }
 
+    /// So many messages have arrived.
+    pub(super) fn arrived(&self, newest: u64) {
+        let mut state = self.state();
+        state.drive.newest = state.drive.newest.max(newest);
+    }
+
+    /// A batch is durable that took messages; `inbox` is what it has left. A receive takes what came first, and what was
+    /// there in time.
+    pub(super) fn took(&self, records: &[Record], inbox: &[Message]) {
+        let mut state = self.state();
+        for record in records {
+            let at = &record.location;
+            let (Body::Taken(taken), Some((_, _, Leaf::Recv(wants)))) =
+                (&record.body, state.drive.issued.get(at))
+            else {
+                continue;
+            };
+            if state.drive.crowded.contains(at) {
+                continue;
+            }
+            let until = state.deadlines.get(at).copied();
+            let last = taken.last().map_or(0, |message| message.arrival);
+            let arrived = state.drive.arrived.get(at).copied().unwrap_or_default();
+            let short = taken.len() < wants.least();
+            let polled = wants.within == Some(0);
+            let passed_over = inbox.iter().find(|message| {
+                let in_time = until.is_none_or(|until| message.at < until);
+                let first = message.arrival < last;
+                // What a run sends to itself has the stamp of a batch that was still to be written.
+                let others = u64::try_from(message.id).is_ok();
+                let there = others
+                    && if polled {
+                        message.arrival <= arrived
+                    } else {
+                        until.is_some()
+                    };
+                wants.from.contains(&message.channel.as_str())
+                    && in_time
+                    && (first || (short && there))
+            });
+            if let Some(message) = passed_over {
+                let what = format!("`{at}` takes {taken:?}, and leaves {message:?}");
+                state.broken(Law::Message, what);
+            }
+        }
+    }
+
+    /// The channels on which something is missing that is waited for.
+    pub(super) fn wanting(&self, inbox: &[Message]) -> Vec<&'static str> {
+        let state = self.state();
+        let waiting = state
+            .receives()
+            .filter(|(at, _)| !state.ended.contains_key(at));
+        let wanting = waiting.filter(|(at, wants)| !state.is_served(at, wants, inbox));
+        wanting
+            .flat_map(|(_, wants)| wants.from.iter().copied())
+            .collect()
+    }
+
+    /// The channels that are waited for.
+    pub(super) fn awaited(&self) -> BTreeSet<String> {
+        let state = self.state();
+        let own = |at: &Location| match state.drive.issued.get(at) {
+            Some((_, _, Leaf::Recv(wants))) => wants.from.to_vec(),
+            Some((_, _, Leaf::Child)) => vec![workflow::store::CHILD_ENDED],
+            _ => Vec::new(),
+        };
+        let channels = state.drive.pending.iter().flat_map(own);
+        channels.map(str::to_owned).collect()
+    }
+
+    /// A run that is not due waits for nothing that is there.
+    pub(super) fn judge_wake(&self, row: &RunRow, store: &MemoryStore) {
+        if row.state.is_final() || post::is_due(row, self.now()) {
+            return;
+        }
+        let inbox = post::inbox(store, row.key);
+        let mut state = self.state();
+        let mut waiting = state
+            .drive
+            .pending
+            .iter()
+            .filter(|at| !state.ended.contains_key(at));
+        let lost = waiting.find(|at| match state.drive.issued.get(at) {
+            Some((_, _, Leaf::Recv(wants))) => state.is_served(at, wants, &inbox),
+            Some((_, _, Leaf::Child)) => post::has_ended(store, &row.id, at),
+            _ => false,
+        });
+        if let Some(at) = lost.cloned() {
+            let what = format!(
+                "what `{at}` waits for is there, and the run is not due: {row:?}, {inbox:?}"
+            );
+            state.broken(Law::Wake, what);
+        }
+    }
+
     /// The run has ended.
     pub(super) fn finished(&self) {
         let mut state = self.state();
@@ -463,7 +644,7 @@ impl World {
         let abandoned = state
             .started
             .keys()
-            .find(|at| !state.ended.contains_key(at) && !state.is_raced(at));
+            .find(|at| !state.ended.contains_key(at) && !state.is_raced(at) && !state.is_lost(at));
         if let Some(at) = abandoned.cloned() {
             let what = format!("the body of `{at}` began on a path that the run did not take");
             state.broken(Law::Abandoned, what);
@@ -475,9 +656,12 @@ impl World {
         let mut state = self.state();
         let recorded: Vec<_> = history
             .iter()
-            .filter(|record| !record.body.is_fact())
+            .filter(|record| {
+                // The cursor of a loop stands behind its newest boundary.
+                !record.body.is_fact() && !matches!(record.body, Body::Carried { .. })
+            })
             .map(|record| record.location.clone())
-            .filter(|at| !state.is_lost(at))
+            .filter(|at| !state.is_lost(at) && !state.is_behind(at))
             .collect();
         for effect in state.drive.effects.clone() {
             if let Some(at) = recorded.iter().find(|at| state.is_before(&effect, at)) {
@@ -486,4 +670,22 @@ impl World {
             }
         }
     }
+}
+
+/// The newest boundary of each carried loop, among these outcomes.
+fn boundaries(ended: &[Location]) -> Vec<(Location, u64)> {
+    let mut newest: BTreeMap<Location, u64> = BTreeMap::new();
+    for at in ended {
+        let Some(Segment::Iter(index)) = at.segments().last() else {
+            continue;
+        };
+        let segments: Vec<_> = at.segments().collect();
+        let above = &segments[..segments.len() - 1];
+        let carried = above
+            .iter()
+            .fold(Location::root(), |scope, &segment| scope.child(segment));
+        let known = newest.entry(carried).or_insert(index);
+        *known = index.max(*known);
+    }
+    newest.into_iter().collect()
 }

@@ -615,6 +615,8 @@ impl Driver {
             if deadline <= now {
                 self.timer = None;
                 self.run.replay().handle_due(now);
+                // What is being read may be from before, and a receive looks once more after its deadline.
+                self.reading = None;
                 return true;
             }
             if self.timer.as_ref().is_none_or(|(at, _)| *at != deadline) {

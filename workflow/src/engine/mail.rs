@@ -284,7 +284,12 @@ impl Inner {
         };
         let now = self.clock.now();
         let keep_until = now.after(self.keep_messages);
-        match self.store.deliver(to, message, now, keep_until).await? {
+        let delivered = self.store.deliver(to, message, now, keep_until).await;
+        if delivered.is_err() {
+            // It may be there all the same, and nobody else says so.
+            self.news_of(to.clone());
+        }
+        match delivered? {
             Delivery::Queued { run, .. } => {
                 if let Some(run) = run {
                     self.news(run);

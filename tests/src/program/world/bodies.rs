@@ -80,6 +80,10 @@ impl World {
                 format!("`{at}` is recorded, and its body begins"),
             );
         }
+        if state.pruned.iter().any(|scope| at.is_under(scope)) {
+            let what = format!("`{at}` is pruned, and its body begins");
+            state.broken(Law::Rerun, what);
+        }
         let failed = state.failed.get(at).copied().unwrap_or_default();
         if failed + 1 != attempt {
             let what = format!("attempt {attempt} of `{at}` begins, {failed} are recorded");

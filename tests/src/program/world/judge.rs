@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use workflow::Location;
-use workflow::replay::Segment;
+use workflow::replay::{Message, Segment};
 
-use super::{Broken, Law, Leaf, State};
+use super::{Broken, Law, Leaf, State, Wants, post};
 
 impl State {
     pub(super) fn broken(&mut self, law: Law, what: String) {
@@ -26,6 +26,51 @@ impl State {
 
     pub(super) fn is_lost(&self, at: &Location) -> bool {
         self.drive.lost.iter().any(|branch| at.is_under(branch))
+    }
+
+    /// Whether a carried loop has this behind it, as the drive began.
+    pub(super) fn is_behind(&self, at: &Location) -> bool {
+        self.drive.boundaries.iter().any(|(carried, newest)| {
+            if !at.is_under(carried) || at == carried {
+                return false;
+            }
+            let mut below = at.segments().skip(carried.segments().count());
+            match below.next() {
+                Some(Segment::Iter(index)) => {
+                    index < *newest || (index == *newest && below.next().is_some())
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// The receives that are waited for.
+    pub(super) fn receives(&self) -> impl Iterator<Item = (&Location, Wants)> {
+        self.drive
+            .pending
+            .iter()
+            .filter_map(|at| match self.drive.issued.get(at) {
+                Some((_, _, Leaf::Recv(wants))) => Some((at, *wants)),
+                _ => None,
+            })
+    }
+
+    /// Whether what a receive waits for is there.
+    pub(super) fn is_served(&self, at: &Location, wants: &Wants, inbox: &[Message]) -> bool {
+        let until = self.deadlines.get(at);
+        let fitting = inbox.iter().filter(|message| {
+            wants.from.contains(&message.channel.as_str())
+                && until.is_none_or(|until| message.at <= *until)
+                && post::is_readable(message)
+        });
+        fitting.count() >= wants.least()
+    }
+
+    /// An outcome is durable.
+    pub(super) fn ends(&mut self, at: &Location, seq: u64, shown: String) {
+        if self.ended.insert(at.clone(), (seq, shown)).is_some() {
+            self.broken(Law::Store, format!("`{at}` is recorded twice"));
+        }
     }
 
     /// Where two locations part, and whether they do so side by side.
@@ -76,7 +121,7 @@ impl State {
             .drive
             .history
             .iter()
-            .find(|at| !seen.contains(at) && !self.is_lost(at));
+            .find(|at| !seen.contains(at) && !self.is_lost(at) && !self.is_behind(at));
         if let Some(at) = left.cloned() {
             self.broken(Law::Gate, format!("{when}, and `{at}` is not consumed"));
         }
@@ -101,7 +146,8 @@ impl State {
             let kept = list.iter().filter(|(at, _)| self.ended.contains_key(at));
             kept.cloned().collect()
         };
-        let before = durable(&self.handed);
+        let mut before = durable(&self.handed);
+        before.retain(|(at, _)| !self.is_behind(at));
         let known: BTreeSet<_> = before.iter().map(|(at, _)| at.clone()).collect();
         let again: Vec<_> = observed
             .iter()

@@ -27,6 +27,8 @@ pub enum Law {
     Gate,
     /// 6: code that was not edited does not diverge.
     Diverged,
+    /// 7, 8: a message is in one place, and taken in its turn.
+    Message,
     /// 9: no record under a loser, none without its surroundings.
     Store,
     /// 11: the wake time is that of the pending waits.

@@ -297,7 +297,8 @@ impl Replay {
         }
     }
 
-    /// The clock says `now`: what was due by then is woken, the earliest first.
+    /// The clock says `now`: what was due by then is woken, the earliest first. A receive among it looks once more: what is being
+    /// read of the inbox is to be read again.
     pub fn handle_due(&mut self, now: Timestamp) {
         if self.phase != Phase::Live || self.draining {
             return;

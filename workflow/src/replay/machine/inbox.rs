@@ -347,6 +347,8 @@ impl Replay {
             .inbox
             .known
             .values()
+            // One that came back from a branch may lie beyond what was read, and others before it.
+            .filter(|message| self.inbox.fresh || message.arrival <= self.inbox.seen)
             .filter(|message| {
                 wanted.channels.contains(&message.channel)
                     && wanted

@@ -295,6 +295,8 @@ fn what_a_losing_branch_had_taken_goes_back_also_when_the_decision_is_derived_ag
         let ticket = recv(replay, Scope::ROOT, &M2, wanted(&["c"]));
         if replay.phase() == Phase::Replaying {
             assert!(replay.handle_quiet(), "{:?}", replay.divergence());
+            // Whatever came before it is to be known first.
+            replay.handle_inbox(Vec::new(), false);
         }
         assert_eq!(take(replay, &ticket), [1]);
         // It is still in nobody's inbox when that is read now, or is there already: either way it is taken once.
@@ -316,6 +318,36 @@ fn what_a_losing_branch_had_taken_goes_back_also_when_the_decision_is_derived_ag
     assert!(replay.poll_handout());
     got(&mut replay, &step).unwrap();
     decide(&mut replay, scope);
+}
+
+// 8
+#[test]
+fn a_message_that_came_back_is_not_taken_before_those_that_arrived_earlier_and_were_not_read_yet() {
+    let mut replay = live();
+    let mut history = append(&mut replay);
+    let (_, a, b) = race(&mut replay);
+    let of_a = recv(&mut replay, a, &M, wanted(&["c"]));
+    let step = pending(replay.issue(b, &B, STEP));
+    arrive(&mut replay, &[(1, "d"), (2, "c")]);
+    assert_eq!(take(&mut replay, &of_a), [2]);
+    run(&mut replay, &step, "1");
+    history.extend(append(&mut replay));
+
+    let mut replay = load(history);
+    let (scope, a, b) = race(&mut replay);
+    let of_a = recv(&mut replay, a, &M, wanted(&["c"]));
+    let step = pending(replay.issue(b, &B, STEP));
+    assert!(replay.poll_handout());
+    assert_eq!(taken(&mut replay, &of_a), Some(vec![2]));
+    assert!(replay.poll_handout());
+    got(&mut replay, &step).unwrap();
+    assert!(replay.decide(scope, 1));
+    replay.leave(scope);
+    let ticket = recv(&mut replay, Scope::ROOT, &M2, wanted(&["c", "d"]));
+    assert!(replay.handle_quiet());
+    assert_eq!(take(&mut replay, &ticket), Vec::<u64>::new());
+    arrive(&mut replay, &[(1, "d")]);
+    assert_eq!(take(&mut replay, &ticket), [1]);
 }
 
 // U9
