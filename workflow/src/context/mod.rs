@@ -60,7 +60,7 @@ pub use step::{
 };
 pub use thrown::{StepError, Thrown};
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, ChildRun, Detached, Detaching, Output, RunsAlone, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {
