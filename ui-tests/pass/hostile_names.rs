@@ -46,3 +46,45 @@ async fn checkout(order: u32) -> ::std::result::Result<u32, workflow::Failure> {
 }
 
 fn main() {}
+
+mod more {
+    use serde::{Deserialize, Serialize};
+    use workflow::{attempt, recv, removed, send, step, version, workflow};
+
+    struct Channel;
+    struct Request;
+    struct RunId;
+    const value: u32 = 1;
+    const held_0: u32 = 1;
+    const items: u32 = 1;
+    const tried: u32 = 1;
+    static NEWS: workflow::Channel<u32> = workflow::Channel::new("news");
+    static ASK: workflow::Channel<u32, u32> = workflow::Channel::new("ask");
+    fn channel() {}
+    fn hold() {}
+
+    #[derive(Serialize, Deserialize)]
+    struct Recorded(u32);
+
+    #[step]
+    async fn reserve(order: u32) -> u32 {
+        order
+    }
+
+    #[workflow]
+    async fn listener(order: u32) -> ::std::result::Result<u32, workflow::Failure> {
+        removed!(r#match, kind = "step");
+        let mut total = Recorded(version!(cx, 2).await);
+        let limit = order;
+        #[carry(total)]
+        'state: for n in [1, 2] {
+            total.0 += n + recv!(run, [NEWS]).await? + limit;
+            let more = attempt!(attempt, { reserve(value + items).await? + tried }).await?;
+            total.0 += more + held_0;
+        }
+        let asked = recv!(asked, ASK).await?;
+        asked.reply(1).await?;
+        send!(send, "a", NEWS, total.0).await?;
+        ::std::result::Result::Ok(total.0)
+    }
+}

@@ -6,9 +6,13 @@
 )]
 
 mod attempt;
+mod blocks;
 mod carry;
 mod children;
+mod gates;
+mod mailbox;
 mod messages;
+mod pruning;
 mod requests;
 mod undo;
 mod versions;

@@ -1,4 +1,4 @@
-//! A version is a number from 1.
+//! A version is a number from 1. (RVT-VER-07)
 
 use workflow::{version, workflow};
 

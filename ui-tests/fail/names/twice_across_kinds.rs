@@ -1,4 +1,4 @@
-//! One name, whatever bears it.
+//! One name, whatever bears it. (RVT-VER-08)
 
 use workflow::{Channel, Failure, attempt, recv, removed, send, step, version, workflow};
 

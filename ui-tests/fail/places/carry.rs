@@ -1,4 +1,4 @@
-//! What `#[carry]` says, and where it stands.
+//! What `#[carry]` says, and where it stands. (RVT-FIX-71)
 
 use workflow::{Failure, step, workflow};
 
@@ -40,6 +40,10 @@ async fn lists() -> Result<u32, Failure> {
     }
     #[carry(total, often = 3)]
     'e: for n in 0..3 {
+        total += counted(n).await?;
+    }
+    #[carry(total, every = 0, keep = 0)]
+    'g: for n in 0..3 {
         total += counted(n).await?;
     }
     #[key(n)]

@@ -1,4 +1,4 @@
-//! An attempt stops failures, and nothing else.
+//! An attempt stops failures, and nothing else. (RVT-TRY-11)
 
 use workflow::{Failure, attempt, step, workflow};
 

@@ -1,4 +1,4 @@
-//! A request has one answer, of its type.
+//! A request has one answer, of its type. (RVT-MSG-20)
 
 use workflow::{Channel, Failure, recv, step, workflow};
 

@@ -26,6 +26,8 @@ use crate::replay::{Message, NewMessage};
 /// sends waits for it.
 pub struct Channel<T, R = OneWay> {
     name: &'static str,
+    /// Told by [`new`](Self::new), so that what cannot be recorded is refused there and nowhere else.
+    read: fn(&Run, &Message) -> Result<T, BoxError>,
     types: PhantomData<fn(T) -> R>,
 }
 
@@ -46,6 +48,7 @@ impl<T: Recorded, R> Channel<T, R> {
         );
         Self {
             name,
+            read: read::<T>,
             types: PhantomData,
         }
     }
@@ -75,6 +78,10 @@ impl<T: Recorded, R> Channel<T, R> {
             payload: seal(encoded.json)?,
         })
     }
+}
+
+fn read<T: Recorded>(run: &Run, message: &Message) -> Result<T, BoxError> {
+    run.decode(&message.payload)
 }
 
 impl<T, R> fmt::Debug for Channel<T, R> {
@@ -120,7 +127,7 @@ impl<T, R> Deref for Request<T, R> {
     note = "declare one: `static PAYMENT: Channel<Payment> = Channel::new(\"payment\");`",
     note = "what it carries must be `Serialize` and `DeserializeOwned`"
 )]
-pub trait Receive {
+pub trait Receive: Sync {
     /// What a message gives.
     type Item;
 
@@ -131,31 +138,31 @@ pub trait Receive {
     ///
     /// # Errors
     /// When it does not decode.
-    fn read(run: &Run, message: &Message) -> Result<Self::Item, BoxError>;
+    fn read(&self, run: &Run, message: &Message) -> Result<Self::Item, BoxError>;
 }
 
-impl<T: Recorded> Receive for Channel<T> {
+impl<T> Receive for Channel<T> {
     type Item = T;
 
     fn channel(&self) -> &'static str {
         self.name
     }
 
-    fn read(run: &Run, message: &Message) -> Result<T, BoxError> {
-        run.decode(&message.payload)
+    fn read(&self, run: &Run, message: &Message) -> Result<T, BoxError> {
+        (self.read)(run, message)
     }
 }
 
-impl<T: Recorded, R: Recorded> Receive for Channel<T, R> {
+impl<T, R: Recorded> Receive for Channel<T, R> {
     type Item = Request<T, R>;
 
     fn channel(&self) -> &'static str {
         self.name
     }
 
-    fn read(run: &Run, message: &Message) -> Result<Request<T, R>, BoxError> {
+    fn read(&self, run: &Run, message: &Message) -> Result<Request<T, R>, BoxError> {
         Ok(Request {
-            value: run.decode(&message.payload)?,
+            value: (self.read)(run, message)?,
             id: message.id,
             types: PhantomData,
         })
@@ -170,39 +177,33 @@ impl<C: Receive + ?Sized> Receive for &C {
         (**self).channel()
     }
 
-    fn read(run: &Run, message: &Message) -> Result<C::Item, BoxError> {
-        C::read(run, message)
+    fn read(&self, run: &Run, message: &Message) -> Result<C::Item, BoxError> {
+        (**self).read(run, message)
     }
 }
 
-/// A channel of which nothing is left but its name and what its messages give.
-pub struct ChannelOf<T> {
-    name: &'static str,
-    read: fn(&Run, &Message) -> Result<T, BoxError>,
-}
+/// A channel of which nothing is known but its name and what its messages give.
+pub struct ChannelOf<'c, T>(&'c dyn Receive<Item = T>);
 
-impl<T> ChannelOf<T> {
+impl<T> ChannelOf<'_, T> {
     pub(super) fn name(&self) -> &'static str {
-        self.name
+        self.0.channel()
     }
 
     pub(super) fn read(&self, run: &Run, message: &Message) -> Result<T, BoxError> {
-        (self.read)(run, message)
+        self.0.read(run, message)
     }
 }
 
-impl<T> fmt::Debug for ChannelOf<T> {
+impl<T> fmt::Debug for ChannelOf<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChannelOf").field(&self.name).finish()
+        f.debug_tuple("ChannelOf").field(&self.name()).finish()
     }
 }
 
 /// A channel that is received from.
-pub fn channel<C: Receive>(channel: &C) -> ChannelOf<C::Item> {
-    ChannelOf {
-        name: channel.channel(),
-        read: C::read,
-    }
+pub fn channel<C: Receive>(channel: &C) -> ChannelOf<'_, C::Item> {
+    ChannelOf(channel)
 }
 
 /// Makes sure that `OneWay` is never taken for an answer: it is not `Serialize`, and must not become so.

@@ -66,7 +66,7 @@ pub use undo::{
     Undone,
 };
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, ChildRun, Detached, Detaching, Output, RunsAlone, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {

@@ -17,7 +17,11 @@ use crate::replay::{
 };
 
 /// Receives one message.
-pub fn recv<'c, T>(cx: &Cx, site: &'static Site, channels: &'c [ChannelOf<T>]) -> Recv<'c, T, One> {
+pub fn recv<'c, T>(
+    cx: &Cx,
+    site: &'static Site,
+    channels: &'c [ChannelOf<'c, T>],
+) -> Recv<'c, T, One> {
     Recv::new(cx, site, channels, None, 1, false)
 }
 
@@ -25,7 +29,7 @@ pub fn recv<'c, T>(cx: &Cx, site: &'static Site, channels: &'c [ChannelOf<T>]) -
 pub fn recv_within<'c, T>(
     cx: &Cx,
     site: &'static Site,
-    channels: &'c [ChannelOf<T>],
+    channels: &'c [ChannelOf<'c, T>],
     timeout: Duration,
 ) -> Recv<'c, T, Maybe> {
     Recv::new(cx, site, channels, Some(timeout), 1, false)
@@ -35,7 +39,7 @@ pub fn recv_within<'c, T>(
 pub fn recv_many<'c, T>(
     cx: &Cx,
     site: &'static Site,
-    channels: &'c [ChannelOf<T>],
+    channels: &'c [ChannelOf<'c, T>],
     timeout: Option<Duration>,
     count: u32,
     exactly: bool,
@@ -90,7 +94,7 @@ impl<T> Shape<T> for Many {
 #[must_use = "futures do nothing unless polled"]
 pub struct Recv<'c, T, S> {
     operation: Operation,
-    channels: &'c [ChannelOf<T>],
+    channels: &'c [ChannelOf<'c, T>],
     shape: PhantomData<fn() -> S>,
 }
 
@@ -106,7 +110,7 @@ impl<'c, T, S> Recv<'c, T, S> {
     fn new(
         cx: &Cx,
         site: &'static Site,
-        channels: &'c [ChannelOf<T>],
+        channels: &'c [ChannelOf<'c, T>],
         timeout: Option<Duration>,
         count: u32,
         exactly: bool,

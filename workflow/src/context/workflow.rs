@@ -127,25 +127,6 @@ impl<W: Workflow> Durable for Call<W> {
     }
 }
 
-/// No workflow does. The bound is there for its words.
-#[diagnostic::on_unimplemented(
-    message = "the workflow `{Self}` cannot be awaited here: it is neither in the body of a workflow nor of a `#[fragment]`",
-    label = "a workflow is run by an engine, or by another workflow",
-    note = "give it to an engine: `engine.run(\"order-17\", {Self}(..)).await`"
-)]
-pub trait RunsAlone {}
-
-/// For the words of [`RunsAlone`]: awaited outside of a workflow, a call has nobody to run it.
-#[diagnostic::do_not_recommend]
-impl<W: Workflow + RunsAlone> IntoFuture for Call<W> {
-    type Output = Output<W>;
-    type IntoFuture = std::future::Pending<Output<W>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        std::future::pending()
-    }
-}
-
 /// A child run that is waited for.
 #[must_use = "futures do nothing unless polled"]
 pub struct ChildRun<W> {

@@ -149,18 +149,26 @@ impl Carried {
         })
     }
 
+    /// Tells the locals, and sets them. All of it has the span of the list, so that what is wrong with a local is told of there.
+    fn told(&self, state: &Ident, method: TokenStream) -> TokenStream {
+        let at = self.at.resolved_at(Span::mixed_site());
+        let state = Ident::new(&state.to_string(), state.span().located_at(self.at));
+        let locals = self.locals();
+        quote_spanned!(at=> #locals = #state.#method(#locals).await;)
+    }
+
     // let () = held.held();
     // (cursor, total) = entered.top((cursor, total)).await;
     fn top(&self, state: &Ident) -> TokenStream {
-        let locals = self.locals();
         let at = self.at.resolved_at(Span::mixed_site());
         let held = self.holds().map(|(hold, _)| {
             let hold = Ident::new(&hold.to_string(), hold.span().located_at(self.at));
             quote_spanned!(at=> #hold.held();)
         });
+        let call = self.told(state, quote_spanned!(at=> top));
         quote! {
             #(#held)*
-            #locals = #state.top(#locals).await;
+            #call
         }
     }
 
@@ -184,7 +192,10 @@ impl Carried {
         let names = self.locals.iter().map(ToString::to_string);
         let every = self.every.as_ref().map(|every| quote!(.every(#every)));
         let keep = self.keep.as_ref().map(|keep| quote!(.keep(#keep)));
-        let locals = self.locals();
+        let call = self.told(
+            state,
+            quote_spanned!(self.at.resolved_at(Span::mixed_site())=> resume),
+        );
         let holds = self.holds().map(|(hold, held)| {
             let value =
                 quote_spanned!(self.at.resolved_at(Span::mixed_site())=> #private::hold(&#held));
@@ -202,7 +213,7 @@ impl Carried {
         };
         quote!({
             let mut #state = #private::enter_carry(#outer, #site, &[#(#names),*]).await #every #keep;
-            #locals = #state.resume(#locals).await;
+            #call
             #(#holds)*
             #ended
         })

@@ -9,7 +9,7 @@ use syn::{Attribute, Block, Expr, Label, Lifetime, Macro};
 use super::{Own, Walk, print};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::syntax::{Settings, Value};
+use crate::syntax::{Settings, Value, peel};
 
 impl Walk<'_> {
     /// What `#[carry]` on a loop says.
@@ -27,6 +27,11 @@ impl Walk<'_> {
             let place = setting.place();
             let word = setting.name.to_string();
             match (word.as_str(), setting.value) {
+                ("every" | "keep", Value::Equals(value)) if is_zero(&value) => {
+                    let written = format!("{word} = 20");
+                    self.errors
+                        .push(place, messages::OPTION_VALUE.with(&[&word, &written]));
+                }
                 ("every", Value::Equals(value)) if carried.every.is_none() => {
                     carried.every = Some(value);
                 }
@@ -83,6 +88,15 @@ impl Walk<'_> {
             }
         }
         Some(carried)
+    }
+}
+
+fn is_zero(value: &Expr) -> bool {
+    match peel(value) {
+        Expr::Lit(literal) => {
+            matches!(&literal.lit, syn::Lit::Int(number) if number.base10_digits() == "0")
+        }
+        _ => false,
     }
 }
 
