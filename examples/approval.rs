@@ -176,9 +176,12 @@ async fn ask(engine: &Engine) -> Result<(), workflow::Error> {
     Ok(())
 }
 
-/// Four claims at once, and how they are answered: by whom, how, after so many tenths of a second.
+/// Who answers, how, and after how many tenths of a second.
+type Reaction = (&'static str, bool, u64);
+
+/// Four claims at once, and colleagues.
 async fn play(engine: &Engine) -> Result<(), workflow::Error> {
-    let claims: [(&str, u32, Option<(&str, bool, u64)>); 4] = [
+    let claims: [(&str, u32, Option<Reaction>); 4] = [
         ("a train to Lyon", 240, Some(("Grace", true, 1))),
         ("a golden pen", 900, Some(("Grace", false, 6))),
         ("a night in Lyon", 130, Some(("Radia", true, 16))),

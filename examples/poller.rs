@@ -24,7 +24,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use workflow::{Channel, Engine, Failure, RunHandle, current_step, recv, step, workflow};
+use workflow::{
+    Channel, Engine, Failure, RedbStore, RunHandle, current_step, recv, step, workflow,
+};
 
 static CONTROL: Channel<Control> = Channel::new("control");
 
@@ -157,7 +159,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         || std::env::temp_dir().join("workflow-poller.redb"),
         PathBuf::from,
     );
-    let engine = Engine::builder().workflow(poller).open(&data).await?;
+    // A store tidies up when nothing else happens, or after so many commits. A poller may never rest.
+    let store = RedbStore::builder().fold_threshold(1_000).open(&data)?;
+    let engine = Engine::builder()
+        .workflow(poller)
+        .store(store)
+        .build()
+        .await?;
     let run = engine.start("poller", poller()).await?;
     println!("polling; what is known is in {}", data.display());
 
