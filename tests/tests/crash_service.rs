@@ -84,7 +84,7 @@ fn every_client_that_got_a_2xx_finds_its_result_after_the_service_was_killed() {
     let mut random = Random::seeded();
     let (mut answered, mut cut_off) = (Vec::new(), 0);
     for round in 0..ROUNDS {
-        let service = Service::start(dir.path());
+        let service = Service::start("axum", dir.path());
         let address = service.address();
         let clients = at_once(CLIENTS, move |number| {
             Client::ask(&address, format!("r{round}c{number}"), number % 2 == 0)
@@ -97,7 +97,7 @@ fn every_client_that_got_a_2xx_finds_its_result_after_the_service_was_killed() {
             .map(|client| client.join().unwrap())
             .collect();
 
-        let service = Service::start(dir.path());
+        let service = Service::start("axum", dir.path());
         let address = service.address();
         let checks: Vec<_> = clients
             .into_iter()
@@ -124,7 +124,7 @@ fn every_client_that_got_a_2xx_finds_its_result_after_the_service_was_killed() {
         "the kills hit nothing in flight"
     );
     // Of all the rounds, after all the kills.
-    let service = Service::start(dir.path());
+    let service = Service::start("axum", dir.path());
     for client in &answered {
         client.check(&service.address());
     }
@@ -134,7 +134,7 @@ fn every_client_that_got_a_2xx_finds_its_result_after_the_service_was_killed() {
 #[test]
 fn fifty_concurrent_posts_of_one_order_charge_once_and_all_get_the_same_receipt() {
     let dir = tempfile::tempdir().unwrap();
-    let service = Service::start(dir.path());
+    let service = Service::start("axum", dir.path());
     let address = service.address();
     let posts = at_once(50, move |_| {
         ask(

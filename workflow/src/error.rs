@@ -1,6 +1,8 @@
 //! The one error for people who do not care which operation failed.
 
-use crate::engine::{AttachError, BuildError, CancelError, ParkedRun, StartError};
+use crate::engine::{
+    AttachError, BuildError, CancelError, ParkedRun, RequestError, SendError, StartError,
+};
 use crate::replay::{Failure, InvalidRunId, RunId};
 use crate::store::StoreError;
 
@@ -37,6 +39,12 @@ pub enum Error {
     /// It could not be cancelled.
     #[error(transparent)]
     Cancel(#[from] CancelError),
+    /// A message could not be sent to it.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// A request to it got no answer.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// The engine could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -46,15 +54,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether trying the same again may help.
+    /// Whether trying the same again may help. What has no dedup key may then be delivered a second time.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error)
             | Self::Start(StartError::Store(error))
             | Self::Attach(AttachError::Store(error))
             | Self::Cancel(CancelError::Store(error))
+            | Self::Send(SendError::Store(error))
+            | Self::Request(RequestError::Send(SendError::Store(error)))
             | Self::Build(BuildError::Store(error)) => error.is_retryable(),
-            Self::ShutDown(_) | Self::Start(StartError::ShuttingDown) => true,
+            Self::ShutDown(_)
+            | Self::Start(StartError::ShuttingDown)
+            | Self::Send(SendError::ShuttingDown)
+            | Self::Request(
+                RequestError::Send(SendError::ShuttingDown) | RequestError::ShutDown { .. },
+            ) => true,
             _ => false,
         }
     }

@@ -1,4 +1,4 @@
-//! The `axum` example as a process, and a client that speaks just enough HTTP.
+//! An example that serves, as a process, and a client that speaks just enough HTTP.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -16,11 +16,11 @@ pub(crate) struct Service {
 
 impl Service {
     /// Starts it on the data in `dir`, and waits until it listens.
-    pub(crate) fn start(dir: &Path) -> Self {
+    pub(crate) fn start(example: &'static str, dir: &Path) -> Self {
         let log = dir.join("log");
-        let child = Command::new(crate::example::binary("axum"))
+        let child = Command::new(crate::example::binary(example))
             .env("PORT", "0")
-            .env("DATA", dir.join("shop.redb"))
+            .env("DATA", dir.join("runs.redb"))
             .stdout(File::create(&log).unwrap())
             .spawn()
             .unwrap();
@@ -67,6 +67,21 @@ impl Drop for Service {
 
 /// Asks; `None` when no whole answer came.
 pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    ask_once(address, method, path, "", body)
+}
+
+/// Asks with an idempotency key.
+pub(crate) fn ask_once(
+    address: &str,
+    method: &str,
+    path: &str,
+    key: &str,
+    body: &str,
+) -> Option<(u16, String)> {
+    let key = match key {
+        "" => String::new(),
+        key => format!("idempotency-key: {key}\r\n"),
+    };
     let mut stream = TcpStream::connect(address).ok()?;
     stream
         .set_read_timeout(Some(Duration::from_secs(20)))
@@ -74,7 +89,7 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> Option
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+         content-type: application/json\r\ncontent-length: {length}\r\n{key}\r\n{body}"
     );
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

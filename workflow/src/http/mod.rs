@@ -40,7 +40,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::engine::{AttachError, BuildError, CancelError, Engine, StartError};
+use crate::engine::{
+    AttachError, BuildError, CancelError, Engine, RequestError, SendError, StartError,
+};
 use crate::error::Error;
 use crate::store::StoreError;
 
@@ -136,6 +138,33 @@ impl Problem {
         }
     }
 
+    fn send(error: &SendError) -> Self {
+        match error {
+            SendError::InvalidId(error) => Self::new(StatusCode::BAD_REQUEST, "invalid_id", error),
+            SendError::Value { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "message", error)
+            }
+            SendError::Ended { .. } => Self::new(StatusCode::CONFLICT, "ended", error),
+            SendError::ShuttingDown => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error)
+            }
+            SendError::Store(error) => Self::store(error),
+        }
+    }
+
+    fn request(error: &RequestError) -> Self {
+        match error {
+            RequestError::Send(error) => Self::send(error),
+            RequestError::NoReply { .. } => Self::new(StatusCode::CONFLICT, "no_reply", error),
+            RequestError::Answer { .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "answer", error)
+            }
+            RequestError::ShutDown { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error)
+            }
+        }
+    }
+
     fn build(error: &BuildError) -> Self {
         match error {
             BuildError::Store(error) => Self::store(error),
@@ -170,6 +199,8 @@ impl From<&Error> for Problem {
             Error::Start(error) => Self::start(error),
             Error::Attach(error) => Self::attach(error),
             Error::Cancel(error) => Self::cancel(error),
+            Error::Send(error) => Self::send(error),
+            Error::Request(error) => Self::request(error),
             Error::Build(error) => Self::build(error),
             Error::Store(error) => Self::store(error),
         }
@@ -198,7 +229,7 @@ fn json(status: StatusCode, content_type: &'static str, body: String) -> Respons
 }
 
 /// The status tells what happened: 422 the workflow returned an error (its message is the detail), 409 the id belongs to
-/// another run or the run was cancelled, 404 there is no such run, 400 and 422 the request cannot be one, 503 come
+/// another run, the run was cancelled, or it has ended and takes no message, 404 there is no such run, 400 and 422 the request cannot be one, 503 come
 /// again later. The body is `application/problem+json`.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
@@ -222,7 +253,7 @@ macro_rules! as_umbrella {
         )*
     };
 }
-as_umbrella!(StartError AttachError CancelError);
+as_umbrella!(StartError AttachError CancelError SendError RequestError);
 
 /// Axum takes state by `Clone + Send + Sync + 'static`; this fails to compile when an engine is no longer that.
 const _: fn() = || {
