@@ -4,7 +4,7 @@
 //!    it is its boundary's turn, not before (Z1).
 //! 2. A boundary is recorded at the iteration that it ends. So deleting an iteration deletes its boundary.
 //! 3. Iterations before the newest recorded boundary are covered: the code does not come to them again.
-//! 4. The last iteration is never deleted: what a `break` gives is derived from it again.
+//! 4. The last iteration and the boundary before it are never deleted: what a `break` gives is derived from them again.
 
 use super::tree::{Doing, Name, Pending};
 use super::{Class, Issue, Outcome, Ready, Replay, Scope};
@@ -81,7 +81,7 @@ impl Replay {
     /// The loop has come to its end after `iterations`: those beyond what is kept are deleted with the next batch.
     pub fn finish_loop(&mut self, carried: Scope, iterations: u64, keeping: Keeping) {
         if !self.is_stopped() && !self.tree.is_stale(carried.node, carried.stamp) {
-            self.prune(carried.node, iterations, keeping.keep);
+            self.prune(carried.node, iterations, keeping.keep.max(2));
         }
     }
 
