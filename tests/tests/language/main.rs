@@ -10,5 +10,6 @@ mod carry;
 mod children;
 mod messages;
 mod requests;
+mod rollback;
 mod undo;
 mod versions;
