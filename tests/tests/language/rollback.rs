@@ -9,7 +9,7 @@ use workflow::{
     Engine, EngineBuilder, Error, ErrorEvent, Failure, ParkReason, RunState, checkpoint, join,
     race, settle, sleep, step, workflow,
 };
-use workflow_tests::{World, pass};
+use workflow_tests::{Fault, FaultStore, World, pass};
 
 /// What the undo of a step does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,6 +111,41 @@ mod without_undo {
     }
 }
 
+#[step(retries = 0)]
+async fn keyed(log: &Log) -> Result<String, std::io::Error> {
+    log.say(workflow::current_step().idempotency_key());
+    Err(std::io::Error::other("no answer"))
+}
+
+async fn unkeyed(_: Option<String>, log: Log) {
+    tokio::task::yield_now().await;
+    let step = workflow::current_step();
+    log.say(format!("{} {}", step.run_id(), step.location()));
+    log.say(step.idempotency_key());
+}
+
+// U12
+#[workflow]
+async fn keys(#[state] log: Log) -> Result<(), Failure> {
+    checkpoint!(begun);
+    #[step(name = "pay", undo(unkeyed))]
+    keyed(&log).await?;
+    Ok(())
+}
+
+#[workflow]
+async fn with_undos(undoes: bool, #[state] log: Log) -> Result<(), Failure> {
+    checkpoint!(begun);
+    if undoes {
+        #[step(name = "undone", undo(unbook))]
+        book(&log, "hotel".to_owned()).await?;
+    } else {
+        #[step(name = "kept")]
+        book(&log, "hotel".to_owned()).await?;
+    }
+    Ok(())
+}
+
 #[workflow]
 async fn waits(#[state] log: Log) -> Result<(), Failure> {
     checkpoint!(begun);
@@ -205,6 +240,33 @@ fn parked(error: Error) -> ParkReason {
         Error::Parked(parked) => parked.reason,
         other => panic!("{other}"),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_costs_no_commit_beyond_that_of_its_step() {
+    let mut counts = Vec::new();
+    for undoes in [true, false] {
+        let (world, log) = (World::new(), Log::default());
+        let store = FaultStore::over(&world.store, [Fault::None; 100]);
+        let builder = Engine::builder().clock(world.clock()).state(log);
+        let engine = builder.workflow(with_undos).store(store.clone());
+        let engine = engine.build().await.unwrap();
+        engine.run("a", with_undos(undoes)).await.unwrap();
+        counts.push(100 - store.left());
+    }
+    assert_eq!(counts[0], counts[1]);
+}
+
+// U12
+#[tokio::test(start_paused = true)]
+async fn an_undo_knows_the_step_that_it_undoes_and_its_idempotency_key() {
+    let (world, log) = (World::new(), Log::default());
+    let engine = world.engine().state(log.clone()).workflow(keys);
+    let engine = engine.build().await.unwrap();
+    engine.run("a", keys()).await.unwrap_err();
+    let all = log.all();
+    assert_eq!(all[1..], ["a pay".to_owned(), all[0].clone()]);
+    assert!(workflow::try_current_step().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::step::{InPlace, Renamed};
-use super::{BoxFut, Cx, States};
+use super::{BoxFut, CurrentStep, Cx, States};
 use crate::codec::BoxError;
 use crate::replay::{Failure, Site};
 
@@ -38,7 +38,14 @@ impl Undo {
     /// # Errors
     /// When the recorded output does not decode, or a state is missing.
     pub fn begin(&self, args: UndoArgs) -> Result<Undone, BoxError> {
-        (self.run)(args)
+        let step = args.step.clone();
+        let entered = step.enter();
+        let mut undoing = (self.run)(args)?;
+        drop(entered);
+        Ok(Box::pin(std::future::poll_fn(move |cx| {
+            let _entered = step.enter();
+            undoing.as_mut().poll(cx)
+        })))
     }
 }
 
@@ -54,12 +61,18 @@ pub struct UndoArgs {
     /// What the step gave, as JSON; absent when it is unknown whether it did anything.
     output: Option<Bytes>,
     states: Arc<States>,
+    /// The step that is undone.
+    step: CurrentStep,
 }
 
 impl UndoArgs {
-    /// The recorded output, and the states that the engine holds.
-    pub fn new(output: Option<Bytes>, states: Arc<States>) -> Self {
-        Self { output, states }
+    /// The recorded output, the states that the engine holds, and the step that is undone.
+    pub fn new(output: Option<Bytes>, states: Arc<States>, step: CurrentStep) -> Self {
+        Self {
+            output,
+            states,
+            step,
+        }
     }
 }
 

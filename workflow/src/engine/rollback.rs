@@ -16,10 +16,10 @@ use super::registry::Entry;
 use super::start::Coming;
 use super::{Engine, Inner, retry};
 use crate::codec;
-use crate::context::{Undo, UndoArgs};
+use crate::context::{CurrentStep, Undo, UndoArgs};
 use crate::replay::{
-    Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, ParkReason,
-    Record, RunId, RunState, Unwinding, ledger_location,
+    Attempt, Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location,
+    ParkReason, Record, RunId, RunState, Unwinding, ledger_location,
 };
 use crate::store::{Append, Appended, InboxChange, Parked, RunPatch, StoreError};
 
@@ -37,6 +37,8 @@ pub(super) struct Rollback {
     pub(super) ledger: Ledger,
     /// The number of the run's last record.
     pub(super) last_seq: u64,
+    /// What the keys of its steps are derived from.
+    pub(super) seed: (u128, u32),
     /// The run's row says that it is parked.
     pub(super) was_parked: bool,
 }
@@ -84,7 +86,7 @@ impl Rollback {
         let mut attempt = entry.attempts;
         for tried in 1..=ATTEMPTS {
             attempt += 1;
-            let done = match self.attempt_in_time(undo, &entry).await {
+            let done = match self.attempt_in_time(undo, &entry, attempt).await {
                 Ok(done) => done,
                 Err(exit) => return Some(exit),
             };
@@ -115,8 +117,9 @@ impl Rollback {
         &self,
         undo: &Undo,
         entry: &LedgerEntry,
+        number: u32,
     ) -> Result<Result<(), Failure>, Exit> {
-        let attempt = tokio::time::timeout(TIMEOUT, self.attempt(undo, entry));
+        let attempt = tokio::time::timeout(TIMEOUT, self.attempt(undo, entry, number));
         tokio::pin!(attempt);
         let told = tokio::select! {
             biased;
@@ -133,7 +136,7 @@ impl Rollback {
     }
 
     /// One attempt. A panic is a failed one.
-    async fn attempt(&self, undo: &Undo, entry: &LedgerEntry) -> Result<(), Failure> {
+    async fn attempt(&self, undo: &Undo, entry: &LedgerEntry, number: u32) -> Result<(), Failure> {
         let failed = |kind, message: String| Failure::new(kind, entry.location.clone(), message);
         let output = entry
             .output
@@ -141,7 +144,11 @@ impl Rollback {
             .map(|payload| codec::open(&*self.inner.codec, payload))
             .transpose()
             .map_err(|error| failed(FailureKind::Decode, error.to_string()))?;
-        let args = UndoArgs::new(output, Arc::clone(&self.inner.states));
+        let (run, location) = (self.live.id.clone(), entry.location.clone());
+        let deadline = self.inner.clock.now().after(TIMEOUT);
+        let attempt = Attempt { number, last: None };
+        let step = CurrentStep::new(run, location, attempt, Some(deadline), self.seed);
+        let args = UndoArgs::new(output, Arc::clone(&self.inner.states), step);
         let begun = std::panic::catch_unwind(AssertUnwindSafe(|| undo.begin(args)));
         let mut undoing = match begun {
             Ok(Ok(undoing)) => undoing,
