@@ -14,5 +14,6 @@ mod mailbox;
 mod messages;
 mod pruning;
 mod requests;
+mod rollback;
 mod undo;
 mod versions;

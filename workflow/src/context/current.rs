@@ -20,6 +20,9 @@ use crate::replay::{Attempt, Failure, Location, RunId, Timestamp};
 /// # }
 /// ```
 ///
+/// In an undo it tells of the step that is undone, and of the undo's attempt: with the key that the step gave, a provider can say
+/// whether there is anything to undo.
+///
 /// # Panics
 /// When no step's body is running on this thread; [`try_current_step`] says so instead.
 #[track_caller]
@@ -29,7 +32,7 @@ pub fn current_step() -> CurrentStep {
     )
 }
 
-/// The step whose body is running on this thread, if there is one.
+/// The step whose body, or whose undo, is running on this thread, if there is one.
 pub fn try_current_step() -> Option<CurrentStep> {
     CURRENT.with_borrow(Clone::clone)
 }
@@ -53,7 +56,7 @@ struct Inner {
 }
 
 impl CurrentStep {
-    pub(super) fn new(
+    pub(crate) fn new(
         run: RunId,
         location: Location,
         attempt: Attempt,

@@ -7,15 +7,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::step::{InPlace, Renamed};
 use super::wait::Operation;
-use super::{BoxFut, Cx, Park, Run, States, opaque_debug};
+use super::{BoxFut, CurrentStep, Cx, Park, Run, States, opaque_debug};
 use crate::codec::{self, BoxError};
-use crate::replay::{Backoff, Failure, FailureKind, LedgerEntry, Op, ParkReason, Site};
+use crate::replay::{Attempt, Backoff, Failure, FailureKind, LedgerEntry, Op, ParkReason, Site};
 
 /// The undo of a site, as the workflow's table has it.
 #[derive(Clone, Copy)]
@@ -42,7 +43,14 @@ impl Undo {
     /// # Errors
     /// When the recorded output does not decode, or a state is missing.
     pub fn begin(&self, args: UndoArgs) -> Result<Undone, BoxError> {
-        (self.run)(args)
+        let step = args.step.clone();
+        let entered = step.enter();
+        let mut undoing = (self.run)(args)?;
+        drop(entered);
+        Ok(Box::pin(std::future::poll_fn(move |cx| {
+            let _entered = step.enter();
+            undoing.as_mut().poll(cx)
+        })))
     }
 }
 
@@ -58,12 +66,18 @@ pub struct UndoArgs {
     /// What the step gave, as JSON; absent when it is unknown whether it did anything.
     output: Option<Bytes>,
     states: Arc<States>,
+    /// The step that is undone.
+    step: CurrentStep,
 }
 
 impl UndoArgs {
-    /// The recorded output, and the states that the engine holds.
-    pub fn new(output: Option<Bytes>, states: Arc<States>) -> Self {
-        Self { output, states }
+    /// The recorded output, the states that the engine holds, and the step that is undone.
+    pub fn new(output: Option<Bytes>, states: Arc<States>, step: CurrentStep) -> Self {
+        Self {
+            output,
+            states,
+            step,
+        }
     }
 }
 
@@ -271,6 +285,9 @@ pub fn rollback(cx: &Cx, site: &'static Site, of: &Cx, checkpoint: &'static str)
 /// How often an undo is tried in one go. After that the run is parked, and an operator decides.
 pub(crate) const ATTEMPTS: u32 = 4;
 
+/// How long an attempt may take, as a step may when nothing is said.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A rollback to a checkpoint, under way.
 #[must_use = "futures do nothing unless polled"]
 pub struct RollingBack {
@@ -282,8 +299,8 @@ pub struct RollingBack {
 
 enum Rolling {
     Asking,
-    /// The undo of this entry runs.
-    Undoing(LedgerEntry, Undone),
+    /// The undo of this entry runs, until its time is up.
+    Undoing(LedgerEntry, Undone, BoxFut<'static, ()>),
     /// An attempt failed; the next one follows then.
     Waiting(BoxFut<'static, ()>),
     /// It ended, or it never will.
@@ -315,7 +332,10 @@ impl Future for RollingBack {
                     };
                     let entry = ready!(run.replay().poll_undo(ticket, task.waker()));
                     match begin(&run, &entry) {
-                        Ok(undoing) => this.state = Rolling::Undoing(entry, undoing),
+                        Ok(undoing) => {
+                            let timeout = run.host().sleep(TIMEOUT);
+                            this.state = Rolling::Undoing(entry, undoing, timeout);
+                        }
                         Err(park) => {
                             run.park(park);
                             this.state = Rolling::Spent;
@@ -323,10 +343,13 @@ impl Future for RollingBack {
                         }
                     }
                 }
-                Rolling::Undoing(entry, undoing) => {
+                Rolling::Undoing(entry, undoing, timeout) => {
                     let undoing = AssertUnwindSafe(|| undoing.as_mut().poll(task));
                     let ended = match catch_unwind(undoing) {
-                        Ok(Poll::Pending) => return Poll::Pending,
+                        Ok(Poll::Pending) => {
+                            ready!(timeout.as_mut().poll(task));
+                            Err("it took longer than 30 seconds".into())
+                        }
                         Ok(Poll::Ready(ended)) => ended,
                         Err(panic) => Err(super::body::panic_message(&*panic).into()),
                     };
@@ -379,7 +402,17 @@ fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
         .as_ref()
         .map(|payload| codec::open(run.codec(), payload))
         .transpose();
-    let begun = output.and_then(|output| undo.begin(UndoArgs::new(output, states)));
+    let step = CurrentStep::new(
+        run.id().clone(),
+        entry.location.clone(),
+        Attempt {
+            number: entry.attempts + 1,
+            last: None,
+        },
+        Some(run.host().now().after(TIMEOUT)),
+        run.seed(),
+    );
+    let begun = output.and_then(|output| undo.begin(UndoArgs::new(output, states, step)));
     begun.map_err(|error| undo_failed(entry, &error.to_string()))
 }
 

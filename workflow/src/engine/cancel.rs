@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::live::Command;
+use super::mail::waited_for;
 use super::start::Coming;
 use super::{CancelError, Inner};
 use crate::replay::{Body, Location, Record, RunId, RunKey, RunState};
@@ -31,7 +32,11 @@ impl Cancel {
     /// Undoes what the run has done, newest first, and ends it as cancelled then.
     ///
     /// In two phases: nothing new is begun, and step bodies that run may end (up to 30 seconds), so that no effect lands after its
-    /// undo; then the ledger is undone. The cancellation is durable when this returns; the undoing goes on.
+    /// undo; then the ledger is undone. The cancellation is durable when this returns; the undoing goes on. Child runs that it waits
+    /// for are cancelled and undone, too; those that have completed are not.
+    ///
+    /// A run that is being undone already goes on with that, and ends as it would have: failed, if that is why. One that is parked
+    /// because of an undo tries it again.
     pub fn and_undo(mut self) -> Self {
         self.undo = true;
         self
@@ -67,7 +72,32 @@ impl IntoFuture for Cancel {
 }
 
 impl Inner {
-    async fn cancel_and_undo(self: &Arc<Self>, id: &RunId, run: RunKey) -> Result<(), CancelError> {
+    /// Cancels and undoes the children that a run was waiting for when it was cancelled.
+    pub(super) async fn cancel_and_undo_children(self: Arc<Self>, run: RunKey) {
+        let history = match self.store.load(run).await {
+            Ok(loaded) => loaded.map(|loaded| loaded.history).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(?run, %error, "the children of a cancelled run could not be read");
+                return;
+            }
+        };
+        for child in waited_for(&history) {
+            let cancel = Cancel {
+                inner: Arc::clone(&self),
+                id: child.clone(),
+                undo: true,
+            };
+            if let Err(CancelError::Store(error)) = cancel.await {
+                tracing::warn!(%child, %error, "the child of a cancelled run could not be cancelled");
+            }
+        }
+    }
+
+    pub(super) async fn cancel_and_undo(
+        self: &Arc<Self>,
+        id: &RunId,
+        run: RunKey,
+    ) -> Result<(), CancelError> {
         let board = self.boards.board(run);
         let by = Instant::now() + GRACE;
         let mut asked = false;
@@ -85,6 +115,19 @@ impl Inner {
                     });
                 }
                 _ => {}
+            }
+            if row
+                .parked
+                .as_ref()
+                .is_some_and(|parked| parked.reason.is_of_undo())
+            {
+                // It is being undone already, and stuck there.
+                board.reopen();
+                self.come_back(run, true);
+                return Ok(());
+            }
+            if self.is_closing() {
+                return Err(StoreError::Closed.into());
             }
             let live = self.runs().by_key.get(&run).cloned();
             if let Some(live) = live {
@@ -138,6 +181,8 @@ impl Inner {
         };
         match self.store.append(append).await {
             Ok(Appended::Applied | Appended::AlreadyApplied) => Ok(true),
+            // Whoever opened the store since drives it, and has to be asked.
+            Ok(Appended::Lost) => Err(StoreError::Closed),
             Ok(_) | Err(StoreError::Conflict { .. }) => Ok(false),
             Err(error) => Err(error),
         }

@@ -652,7 +652,9 @@ impl Driver {
             }
             Command::CancelAndUndo { by } => {
                 self.run.replay().handle_drain();
-                self.eviction = Eviction::Grace(Box::pin(tokio::time::sleep_until(by)));
+                if !self.draining() {
+                    self.eviction = Eviction::Grace(Box::pin(tokio::time::sleep_until(by)));
+                }
                 self.unwinding = true;
                 None
             }

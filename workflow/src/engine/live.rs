@@ -111,11 +111,14 @@ impl Live {
         }
     }
 
-    /// Tells the driver. A cancellation is not taken back by an eviction.
+    /// Tells the driver. A cancellation is not taken back by an eviction. One with undo is told again and again, and an eviction
+    /// once: it does not get lost over it.
     pub(crate) fn tell(&self, command: Command) {
         let mut slot = self.command.lock().unwrap_or_else(PoisonError::into_inner);
-        if *slot != Some(Command::Cancelled) {
-            *slot = Some(command);
+        match (&*slot, command) {
+            (Some(Command::Cancelled), _)
+            | (Some(Command::Evict { .. }), Command::CancelAndUndo { .. }) => {}
+            _ => *slot = Some(command),
         }
         drop(slot);
         self.wakes.wake_driver();
@@ -133,6 +136,12 @@ impl Live {
         if sooner {
             self.tell(Command::Evict { by });
         }
+    }
+
+    /// By when it was asked to leave memory, if it was.
+    pub(crate) fn evicted_by(&self) -> Option<Instant> {
+        let evicting = self.evicting.lock().unwrap_or_else(PoisonError::into_inner);
+        evicting.by
     }
 
     /// It is a child that this run waits for.

@@ -506,7 +506,7 @@ fn read(message: Message) -> Incoming {
 }
 
 /// The children that a run has started and was still waiting for.
-fn waited_for(history: &[crate::replay::Record]) -> Vec<RunId> {
+pub(super) fn waited_for(history: &[crate::replay::Record]) -> Vec<RunId> {
     use crate::replay::{Body, Waiting};
     let mut waiting = std::collections::BTreeMap::new();
     for record in history {

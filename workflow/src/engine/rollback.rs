@@ -5,16 +5,22 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::time::Instant;
 
 use super::driver::Exit;
 use super::live::{Command, Live};
 use super::registry::Entry;
+use super::start::Coming;
 use super::{Engine, Inner, retry};
 use crate::codec;
-use crate::context::{ATTEMPTS, Park, Undo, UndoArgs, undo_failed, undo_missing};
+use crate::context::{
+    ATTEMPTS, CurrentStep, Park, UNDO_TIMEOUT, Undo, UndoArgs, undo_failed, undo_missing,
+};
 use crate::replay::{
-    Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, ParkReason,
-    Record, RunId, RunState, Unwinding, ledger_location,
+    Attempt, Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, Record,
+    RunId, RunState, Unwinding, ledger_location,
 };
 use crate::store::{Append, Appended, InboxChange, Parked, RunPatch, StoreError};
 
@@ -26,6 +32,8 @@ pub(super) struct Rollback {
     pub(super) ledger: Ledger,
     /// The number of the run's last record.
     pub(super) last_seq: u64,
+    /// What the keys of its steps are derived from.
+    pub(super) seed: (u128, u32),
     /// The run's row says that it is parked.
     pub(super) was_parked: bool,
 }
@@ -33,7 +41,15 @@ pub(super) struct Rollback {
 impl Rollback {
     /// Undoes what is left, and ends the run.
     pub(super) async fn run(mut self) -> Exit {
+        if let Some(Unwinding::Cancelled) = self.ledger.unwinds() {
+            // Again with each drive: a crash may have come in between.
+            let (inner, run) = (Arc::clone(&self.inner), self.live.run);
+            tokio::spawn(async move { inner.cancel_and_undo_children(run).await });
+        }
         while let Some(entry) = self.ledger.newest().cloned() {
+            if let Some(by) = self.live.evicted_by() {
+                return Told::Evicted(by).exit();
+            }
             if let Some(exit) = self.undo(entry).await {
                 return exit;
             }
@@ -60,19 +76,15 @@ impl Rollback {
         let mut attempt = entry.attempts;
         for tried in 1..=ATTEMPTS {
             attempt += 1;
-            let done = tokio::select! {
-                done = self.attempt(undo, &entry) => done,
-                exit = told(&self.live) => return Some(exit),
+            let done = match self.attempt_in_time(undo, &entry, attempt).await {
+                Ok(done) => done,
+                Err(exit) => return Some(exit),
             };
-            let failure = match done {
-                Ok(()) => {
-                    return self.record(&entry, attempt, Ok(())).await;
-                }
-                Err(failure) => failure,
-            };
-            if let Some(exit) = self.record(&entry, attempt, Err(failure.clone())).await {
+            let failure = done.as_ref().err().cloned();
+            if let Some(exit) = self.record(&entry, attempt, done).await {
                 return Some(exit);
             }
+            let failure = failure?;
             if tried == ATTEMPTS {
                 let park = undo_failed(&entry, &failure.to_string());
                 return Some(self.park(park).await);
@@ -80,14 +92,37 @@ impl Rollback {
             let wait = Backoff::DEFAULT.wait(tried, 0.0);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                exit = told(&self.live) => return Some(exit),
+                told = told(&self.live) => return Some(told.exit()),
             }
         }
         None
     }
 
+    /// One attempt, unless the run is told to stop: what is evicted may end its attempt, and have it recorded.
+    async fn attempt_in_time(
+        &self,
+        undo: &Undo,
+        entry: &LedgerEntry,
+        number: u32,
+    ) -> Result<Result<(), Failure>, Exit> {
+        let attempt = tokio::time::timeout(UNDO_TIMEOUT, self.attempt(undo, entry, number));
+        tokio::pin!(attempt);
+        let told = tokio::select! {
+            biased;
+            told = told(&self.live) => told,
+            done = &mut attempt => return Ok(done.unwrap_or_else(|_| Err(timed_out(entry)))),
+        };
+        match told {
+            Told::Cancelled => Err(told.exit()),
+            Told::Evicted(by) => match tokio::time::timeout_at(by, attempt).await {
+                Ok(done) => Ok(done.unwrap_or_else(|_| Err(timed_out(entry)))),
+                Err(_) => Err(told.exit()),
+            },
+        }
+    }
+
     /// One attempt. A panic is a failed one.
-    async fn attempt(&self, undo: &Undo, entry: &LedgerEntry) -> Result<(), Failure> {
+    async fn attempt(&self, undo: &Undo, entry: &LedgerEntry, number: u32) -> Result<(), Failure> {
         let failed = |kind, message: String| Failure::new(kind, entry.location.clone(), message);
         let output = entry
             .output
@@ -95,7 +130,11 @@ impl Rollback {
             .map(|payload| codec::open(&*self.inner.codec, payload))
             .transpose()
             .map_err(|error| failed(FailureKind::Decode, error.to_string()))?;
-        let args = UndoArgs::new(output, Arc::clone(&self.inner.states));
+        let (run, location) = (self.live.id.clone(), entry.location.clone());
+        let deadline = self.inner.clock.now().after(UNDO_TIMEOUT);
+        let attempt = Attempt { number, last: None };
+        let step = CurrentStep::new(run, location, attempt, Some(deadline), self.seed);
+        let args = UndoArgs::new(output, Arc::clone(&self.inner.states), step);
         let begun = std::panic::catch_unwind(AssertUnwindSafe(|| undo.begin(args)));
         let mut undoing = match begun {
             Ok(Ok(undoing)) => undoing,
@@ -110,7 +149,7 @@ impl Rollback {
                 Ok(polled) => polled.map(Ok),
                 Err(panic) => {
                     let said = super::driver::panic_message(&*panic).to_owned();
-                    std::task::Poll::Ready(Err(said))
+                    Poll::Ready(Err(said))
                 }
             }
         })
@@ -243,6 +282,7 @@ impl Rollback {
     }
 
     fn tell(&self, records: &[Record]) {
+        self.live.report(&self.inner, records);
         if let Some(board) = self.inner.boards.find(self.live.run)
             && board.is_watched()
         {
@@ -251,29 +291,49 @@ impl Rollback {
     }
 }
 
+fn timed_out(entry: &LedgerEntry) -> Failure {
+    let message = format!("the undo did not end within {UNDO_TIMEOUT:?}");
+    Failure::new(FailureKind::TimedOut, entry.location.clone(), message)
+}
+
+/// What stops a rollback from outside.
+#[derive(Clone, Copy)]
+enum Told {
+    /// The store has the run cancelled.
+    Cancelled,
+    /// It is to leave memory by then.
+    Evicted(Instant),
+}
+
+impl Told {
+    fn exit(self) -> Exit {
+        match self {
+            Self::Cancelled => Exit::Refused(Appended::Final),
+            // What is being undone is undone again by the next drive.
+            Self::Evicted(_) => Exit::Suspended(None),
+        }
+    }
+}
+
 /// Resolves when the run is told from outside to stop here.
-async fn told(live: &Live) -> Exit {
+async fn told(live: &Live) -> Told {
     std::future::poll_fn(|cx| {
         live.wakes.begin(cx.waker());
-        if live.wakes.take_outside() {
-            match live.command() {
-                Some(Command::Cancelled) => {
-                    return std::task::Poll::Ready(Exit::Refused(Appended::Final));
-                }
-                // What is being undone is undone again by the next drive.
-                Some(Command::Evict { .. }) => {
-                    return std::task::Poll::Ready(Exit::Suspended(None));
-                }
-                // That is what is being done.
-                Some(Command::CancelAndUndo { .. }) | None => {}
-            }
+        // A thread of a body that was given up may still wake the code that is over.
+        live.wakes.take_code();
+        if live.wakes.take_outside()
+            && let Some(Command::Cancelled) = live.command()
+        {
+            return Poll::Ready(Told::Cancelled);
         }
-        if live.wakes.end() {
-            std::task::Poll::Pending
-        } else {
+        // It may have been told before, while the code was still driven.
+        if let Some(by) = live.evicted_by() {
+            return Poll::Ready(Told::Evicted(by));
+        }
+        if !live.wakes.end() {
             cx.waker().wake_by_ref();
-            std::task::Poll::Pending
         }
+        Poll::Pending
     })
     .await
 }
@@ -334,18 +394,18 @@ impl Engine {
         let Some(row) = inner.store.find(&id).await? else {
             return Err(SkipUndoError::NotFound { id: id.to_string() });
         };
-        let at_undo = row.parked.as_ref().is_some_and(|parked| {
-            matches!(
-                parked.reason,
-                ParkReason::UndoFailed | ParkReason::UndoMissing
-            )
-        });
-        if !at_undo || inner.is_live(row.key) {
+        let at_undo = row
+            .parked
+            .as_ref()
+            .is_some_and(|parked| parked.reason.is_of_undo());
+        // Nobody else drives it meanwhile: the two would write under the same number.
+        let coming = Coming::of(inner, row.key).filter(|_| at_undo);
+        let Some(coming) = coming else {
             return Err(SkipUndoError::NotParked {
                 id,
                 state: row.state,
             });
-        }
+        };
         let loaded = inner.store.load(row.key).await?;
         let ledger = Ledger::of(&loaded.map(|loaded| loaded.history).unwrap_or_default());
         let at = ledger.newest().map_or(0, |newest| newest.number);
@@ -394,6 +454,7 @@ impl Engine {
         };
         match inner.store.append(append).await {
             Ok(Appended::Applied | Appended::AlreadyApplied) => {
+                drop(coming);
                 inner.boards.board(row.key).reopen();
                 inner.wake(row.key);
                 Ok(())

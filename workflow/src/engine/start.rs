@@ -527,6 +527,7 @@ impl Inner {
         begin: Begin,
         permit: OwnedSemaphorePermit,
     ) {
+        let seed = (replay.seed(), replay.generation());
         let host = Arc::new(RunHost::new(Arc::clone(self), Arc::clone(live)));
         let run = Run::new(
             live.id.clone(),
@@ -553,6 +554,7 @@ impl Inner {
                             entry,
                             ledger: *ledger,
                             last_seq,
+                            seed,
                             was_parked: false,
                         };
                         return inner.launch_rollback(&live, rollback, permit);
@@ -641,6 +643,10 @@ impl Inner {
             Some(Body::Begun(begun)) => Some((begun.input.clone(), begun.input_hash)),
             _ => None,
         };
+        let seed = match history.first().map(|record| &record.body) {
+            Some(Body::Begun(begun)) => (begun.seed, begun.generation),
+            _ => (0, 0),
+        };
         let workflow = entry.map_or("", |entry| entry.name);
         let hash = input.as_ref().map_or(0, |(_, hash)| *hash);
         let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
@@ -675,6 +681,7 @@ impl Inner {
                 entry,
                 ledger,
                 last_seq: row.last_seq,
+                seed,
                 was_parked: row.parked.is_some(),
             };
             return self.launch_rollback(&live, rollback, permit);

@@ -85,6 +85,11 @@ pub enum ParkReason {
 }
 
 impl ParkReason {
+    /// True when it is an undo that cannot go on.
+    pub(crate) const fn is_of_undo(self) -> bool {
+        matches!(self, Self::UndoFailed | Self::UndoMissing)
+    }
+
     /// True when another build of the program is worth a try.
     pub const fn wakes_with_other_code(self) -> bool {
         !matches!(self, Self::UndoFailed | Self::Storage)

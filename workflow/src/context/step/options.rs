@@ -119,7 +119,8 @@ impl StepOptions {
     pub(super) fn op(&self) -> Op {
         let announced = self.is_at_most_once();
         Op::Step {
-            ephemeral: self.ephemeral.unwrap_or(false),
+            // What is undone is recorded for sure, whatever the step's definition says.
+            ephemeral: self.ephemeral.unwrap_or(false) && self.undoing.is_none(),
             announced,
             undoing: self.undoing,
         }

@@ -105,16 +105,22 @@ impl Replay {
             return Poll::Pending;
         }
         let number = step.failed + 1;
+        let announces = step.announced && !step.started;
         if let Some(undoing) = step.undoing.filter(|undoing| undoing.unknown) {
             let location = self.tree.location(ticket.node);
             if !self.is_armed(&location) {
-                return self.arm_before(ticket, location, undoing);
+                self.arm_before(ticket, location, undoing);
+                if announces {
+                    // In the same batch: it costs no commit of its own.
+                    self.announce(ticket.node, number);
+                }
+                return Poll::Pending;
             }
         }
         let Some(step) = self.tree.get_mut(ticket.node).stepping() else {
             return Poll::Pending;
         };
-        if step.announced && !step.started {
+        if announces {
             step.unsaved = true;
             step.alive = true;
             self.alive += usize::from(!std::mem::replace(&mut step.announcing, true));
@@ -162,12 +168,7 @@ impl Replay {
     }
 
     /// The ledger has the effect before the body begins: from then on it may be there.
-    fn arm_before(
-        &mut self,
-        ticket: &Ticket,
-        location: Location,
-        undoing: Undoing,
-    ) -> Poll<Attempt> {
+    fn arm_before(&mut self, ticket: &Ticket, location: Location, undoing: Undoing) {
         if let Some(step) = self.tree.get_mut(ticket.node).stepping() {
             step.unsaved = true;
             step.announcing = true;
@@ -175,7 +176,6 @@ impl Replay {
             self.alive += 1;
         }
         self.arm(location, undoing, None).notify = Some((ticket.node, ticket.stamp));
-        Poll::Pending
     }
 
     /// The attempt failed, and another one follows, not before `wake_at`.

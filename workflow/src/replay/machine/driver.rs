@@ -368,9 +368,10 @@ impl Replay {
                 self.phase = Phase::Live;
             }
         }
-        if self.phase != Phase::Live {
+        if self.phase != Phase::Live || self.over {
             return false;
         }
+        self.over = true;
         match finished {
             Finished::Failed(cause) if self.ledger.newest().is_some() => {
                 self.push_unwinding(Some(cause));

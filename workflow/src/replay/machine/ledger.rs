@@ -6,6 +6,7 @@
 //!    race, a pruned iteration, a removal, a rewind.
 //! 3. They are undone newest first, by their numbers.
 //! 4. When the code fails while entries are open, the run unwinds: its code is over, and what is left is the ledger.
+//! 5. Settling deletes the entries there are. One whose effect is still being had, and may yet land, is made anew after it.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
@@ -14,7 +15,8 @@ use super::code::remember;
 use super::tree::{Doing, Pending};
 use super::{Class, Phase, Queued, Replay, Scope, Ticket};
 use crate::replay::{
-    Body, Ended, Failure, Kind, Location, Payload, Record, RunState, Site, Timestamp,
+    Body, Ended, Failure, Issued, Kind, Location, Payload, Record, Recorded, RunState, Site,
+    Timestamp,
 };
 
 /// An effect that may have to be undone.
@@ -133,7 +135,10 @@ impl Ledger {
             Body::Undone { undoes, .. } => {
                 self.entries.remove(undoes);
             }
-            Body::Unwinding { cause } => self.unwinds = Some(cause.clone().into()),
+            // The first cause is the run's: it is not taken back by whoever cancels it while it is undone.
+            Body::Unwinding { cause } => {
+                self.unwinds.get_or_insert_with(|| cause.clone().into());
+            }
             _ => {}
         }
     }
@@ -271,26 +276,60 @@ impl Replay {
         self.push(queued);
     }
 
-    /// The entries so far are final.
+    /// The entries so far are final, but for those of bodies that run beside this: what they do is not known yet.
     pub fn settle(&mut self, scope: Scope, site: &'static Site) {
         let up_to = self.ledger.newest;
+        let before = (self.phase == Phase::Replaying).then(|| self.ledger.clone());
         if !self.say_once(scope, site, Body::Settled { up_to }) {
             return;
         }
-        let gone: Vec<_> = self.ledger.entries.keys().copied().collect();
-        self.deletes.extend(gone.into_iter().map(ledger_location));
-        self.ledger.entries.clear();
+        if let Some(before) = before {
+            self.as_recorded.get_or_insert_with(|| Box::new(before));
+        }
+        for (number, entry) in std::mem::take(&mut self.ledger.entries) {
+            let queued = self.forget_armed(number);
+            if queued.is_none() {
+                self.deletes.push(ledger_location(number));
+            }
+            if entry.output.is_none() && self.is_under_way(&entry.location) {
+                let number = self.ledger.newest + 1;
+                self.push_armed(number, entry.location, entry.undo, None)
+                    .notify = queued.and_then(|queued| queued.notify);
+            }
+        }
+    }
+
+    /// Takes an entry out of the queue. Left there, it would outlive the record that settled it.
+    fn forget_armed(&mut self, wanted: u64) -> Option<Queued> {
+        let found = self.queue.iter().position(
+            |queued| matches!(queued.body, Body::Armed { number, .. } if number == wanted),
+        )?;
+        self.durables -= 1;
+        self.queue.remove(found)
+    }
+
+    /// Whether the step at this location has not ended.
+    fn is_under_way(&mut self, location: &Location) -> bool {
+        let node = location
+            .segments()
+            .try_fold(Scope::ROOT.node, |at, segment| self.tree.find(at, segment));
+        let step = node.and_then(|node| self.tree.get_mut(node).stepping());
+        step.is_some_and(|step| !step.ended)
     }
 
     /// The run is to be undone, because it was cancelled: its code is over. False when it has ended, or has diverged.
     pub fn unwind(&mut self) -> bool {
-        if self.is_stopped() || self.ledger.unwinds.is_some() {
+        if self.is_stopped() || self.over {
             return false;
         }
         if self.phase == Phase::Replaying {
             // Nothing of this drive is to be kept: the code does not come to the gate any more.
             self.queue.clear();
             self.deletes.clear();
+            self.inbox.clear_changes();
+            if let Some(recorded) = self.as_recorded.take() {
+                self.ledger = *recorded;
+            }
             self.phase = Phase::Live;
         }
         self.draining = true;
@@ -304,6 +343,10 @@ impl Replay {
             return false;
         }
         let location = self.tree.location(scope.node).site(site.name);
+        if let Some(removed) = self.is_removed(&location) {
+            self.diverge(location, Recorded::Removed(removed), Issued::Site(*site));
+            return false;
+        }
         if self.facts.contains_key(&location) {
             return false;
         }
@@ -316,6 +359,7 @@ impl Replay {
 
     /// The run's code is over and its effects are to be undone.
     pub(super) fn push_unwinding(&mut self, cause: Option<Failure>) {
+        self.over = true;
         self.ledger.unwinds = Some(cause.clone().into());
         self.push(Queued::new(
             Location::root(),
@@ -344,10 +388,20 @@ impl Replay {
             }
             None => self.ledger.newest + 1,
         };
+        self.push_armed(number, location, undoing.path.to_owned(), output)
+    }
+
+    fn push_armed(
+        &mut self,
+        number: u64,
+        location: Location,
+        undo: String,
+        output: Option<Payload>,
+    ) -> &mut Queued {
         let body = Body::Armed {
             number,
             location,
-            undo: undoing.path.to_owned(),
+            undo,
             output,
         };
         self.ledger.take(&Location::root(), &body);

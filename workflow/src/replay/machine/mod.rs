@@ -334,6 +334,10 @@ pub struct Replay {
     facts: BTreeMap<Location, Fact>,
     inbox: Inbox,
     ledger: Ledger,
+    /// The ledger without what a replay has settled anew, which is not recorded before the gate.
+    as_recorded: Option<Box<Ledger>>,
+    /// The code's end, or that the run unwinds, is queued or recorded: nothing else ends it any more.
+    over: bool,
     in_flight: Option<InFlight>,
     /// How many of the queued records must be durable soon.
     durables: usize,
@@ -390,6 +394,8 @@ impl Replay {
             facts: BTreeMap::new(),
             inbox: Inbox::default(),
             ledger: Ledger::default(),
+            as_recorded: None,
+            over: false,
             in_flight: None,
             durables: 0,
             forced: false,
