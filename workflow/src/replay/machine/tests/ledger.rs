@@ -155,7 +155,7 @@ fn the_first_cause_of_unwinding_stays() {
     let failure = Failure::new(FailureKind::Exhausted, Location::root(), "no");
     let mut ledger = Ledger::default();
     for cause in [Some(failure.clone()), None] {
-        ledger.take(&Body::Unwinding { cause });
+        ledger.take(&Location::root(), &Body::Unwinding { cause });
     }
     assert_eq!(ledger.unwinds(), Some(&Unwinding::Failed(failure)));
 }
