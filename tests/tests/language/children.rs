@@ -178,3 +178,28 @@ async fn a_workflow_may_call_itself() {
     assert_eq!(engine.run("c", countdown(5)).await.unwrap(), 5);
     assert!(engine.status("c/countdown/countdown").await.is_ok());
 }
+
+#[workflow]
+async fn adopting(id: String) -> Result<u32, Failure> {
+    parcel("x".into()).id(id).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_id_another_run_has_is_a_failure_and_not_a_wait_for_ever() {
+    let (world, calls) = (World::new(), Counter::default());
+    let builder = world.engine().state(calls.clone());
+    let builder = builder.workflow(parcel).workflow(adopting);
+    let engine = builder.build().await.unwrap();
+    engine.start("taken", parcel("y".into())).await.unwrap();
+    let workflow::Error::Failed(failure) =
+        engine.run("a", adopting("taken".into())).await.unwrap_err()
+    else {
+        panic!()
+    };
+    assert_eq!(failure.kind(), FailureKind::Child);
+    assert!(
+        failure.message().contains("another run has this id"),
+        "{failure}"
+    );
+    assert_eq!(engine.run("b", adopting("free".into())).await.unwrap(), 1);
+}

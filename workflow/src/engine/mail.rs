@@ -11,8 +11,8 @@ use super::{Engine, Inner, RunHandle};
 use crate::codec;
 use crate::context::{Channel, Recorded, ToRun, Workflow};
 use crate::replay::{
-    Begun, ChildStart, Failure, FailureKind, Finished, Incoming, Message, NewMessage, Replay,
-    RunId, RunKey, RunState, Sent,
+    Begun, Body, ChildStart, Failure, FailureKind, Finished, Incoming, Location, Message,
+    NewMessage, Payload, Record, Replay, RunId, RunKey, RunState, Sent, Waiting,
 };
 use crate::store::{Answer, CHILD_ENDED, DeadLetter, Delivery, NewRun, Post, StoreError, encoding};
 
@@ -342,7 +342,14 @@ impl Inner {
         for post in posts {
             match post {
                 Post::Message { to, .. } => self.news_of(to.clone()),
-                Post::Run { run, .. } => self.wake(*run),
+                Post::Run { run, new, .. } => {
+                    self.wake(*run);
+                    if let Some((parent, _)) = &new.parent
+                        && !new.detached
+                    {
+                        self.check_child(parent, &new.id);
+                    }
+                }
                 Post::Cancel(id) => self.cancelled(id.clone()),
                 Post::Answer { .. } => {
                     if let Some(board) = self.boards.find(by) {
@@ -350,6 +357,52 @@ impl Inner {
                     }
                 }
             }
+        }
+    }
+
+    /// Makes sure that a child with an id of its own is the parent's: if another run has the id, the parent would wait for ever.
+    fn check_child(self: &Arc<Self>, parent: &RunId, child: &RunId) {
+        if child.is_under(parent) {
+            return;
+        }
+        let (inner, parent, child) = (Arc::clone(self), parent.clone(), child.clone());
+        tokio::spawn(async move {
+            let ours = match inner.store.find(&child).await {
+                Ok(Some(row)) => row.parent.is_some_and(|(of, _)| of == parent) && !row.detached,
+                Ok(None) => false,
+                // It is looked at again when the parent is next driven.
+                Err(_) => return,
+            };
+            if ours {
+                return;
+            }
+            let failure = Failure::new(
+                FailureKind::Child,
+                Location::root(),
+                "another run has this id: give the child another one",
+            );
+            let mut payload = Vec::new();
+            encoding::encode_finished(&Finished::Failed(failure), &mut payload);
+            let message = NewMessage {
+                id: inner.message_id(),
+                channel: CHILD_ENDED.to_owned(),
+                dedup: Some(child.to_string()),
+                reply_to: Some(child.as_str().to_owned().into()),
+                payload: Payload::json(payload),
+            };
+            let now = inner.clock.now();
+            if let Ok(Delivery::Queued { run: Some(run), .. }) =
+                inner.store.deliver(&parent, message, now, now).await
+            {
+                inner.news(run);
+            }
+        });
+    }
+
+    /// The same for all the children that a run was waiting for when it was loaded.
+    pub(super) fn check_children(self: &Arc<Self>, parent: &RunId, history: &[Record]) {
+        for child in waited_for(history) {
+            self.check_child(parent, &child);
         }
     }
 
@@ -489,12 +542,12 @@ fn read(message: Message) -> Incoming {
         Ok(Finished::Failed(failure)) => Err(failure),
         Ok(Finished::Cancelled) => Err(Failure::new(
             FailureKind::Cancelled,
-            crate::replay::Location::root(),
+            Location::root(),
             "it was cancelled",
         )),
         Err(error) => Err(Failure::new(
             FailureKind::Decode,
-            crate::replay::Location::root(),
+            Location::root(),
             format!("its end cannot be read: {error}"),
         )),
     };
@@ -506,8 +559,7 @@ fn read(message: Message) -> Incoming {
 }
 
 /// The children that a run has started and was still waiting for.
-pub(super) fn waited_for(history: &[crate::replay::Record]) -> Vec<RunId> {
-    use crate::replay::{Body, Waiting};
+pub(super) fn waited_for(history: &[Record]) -> Vec<RunId> {
     let mut waiting = std::collections::BTreeMap::new();
     for record in history {
         match &record.body {

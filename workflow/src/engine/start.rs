@@ -686,6 +686,7 @@ impl Inner {
             };
             return self.launch_rollback(&live, rollback, permit);
         }
+        self.check_children(&row.id, &history);
         let replay = Replay::load(history, self.code, row.standing());
         match (replay, input) {
             (Ok(replay), Some((input, _))) => {

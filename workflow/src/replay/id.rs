@@ -61,6 +61,13 @@ impl RunId {
         Self(text.into())
     }
 
+    /// True when it is the id of a child of that run, or of one further down, which the engine made.
+    pub(crate) fn is_under(&self, parent: &Self) -> bool {
+        self.0
+            .strip_prefix(&*parent.0)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// An id as a store gives it back: it was checked when it was written.
     pub fn from_stored(id: &str) -> Self {
         Self(id.into())
