@@ -346,7 +346,7 @@ async fn recv(
     let channels: Vec<_> = wants
         .from
         .iter()
-        .map(|name| super::post::channel(name))
+        .map(|name| p::channel(super::post::channel(name)))
         .collect();
     let given = match (wants.count, within) {
         (1, None) => vec![p::recv(cx, place, &channels).await?],
