@@ -376,7 +376,7 @@ async fn serve(
     let leaf = Leaf::Recv(super::post::REQUEST);
     let here = at.site(name);
     world.issued(&here, arg, leaf);
-    let request = p::recv(cx, site(name, Kind::Recv), &[&super::post::ASK]).await?;
+    let request = p::recv(cx, site(name, Kind::Recv), &[p::channel(&super::post::ASK)]).await?;
     let asked = *request.value();
     world.observed(&here, &format!("[{asked}]"), leaf);
     let name = super::post::reply_to(name);
