@@ -41,8 +41,9 @@ enum FetchError {
 }
 
 /// Stands for a request to a site: it takes its time, some pages are not there, and some servers are down at first or for ever.
+/// A process that is killed meanwhile counts as an attempt.
 #[step(
-    retries = 2,
+    retries = 4,
     backoff(fixed, wait = "50ms"),
     retry_if(|e: &FetchError| matches!(e, FetchError::Unavailable))
 )]

@@ -67,8 +67,9 @@ async fn fetch(cursor: u64) -> Result<Page, Down> {
     })
 }
 
-/// Tells the world. A real one would give it the key, so that it can pass over what it has already.
-#[step]
+/// Tells the world. A real one would give it the key, so that it can pass over what it has already. A process that is killed
+/// meanwhile counts as an attempt, and here many are.
+#[step(retries = 50)]
 async fn publish(item: &str) {
     println!("published {item} {}", current_step().idempotency_key());
 }
