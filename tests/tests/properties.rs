@@ -7,7 +7,7 @@ use workflow::Location;
 use workflow::replay::{Body, Record};
 use workflow_tests::program::{
     Branch, Broken, Cut, Features, How, Life, Node, Plan, Program, Verdict, World, cases, check,
-    live_in_engine, replayed,
+    live_cut_everywhere, live_in_engine, replayed,
 };
 
 /// Lives a program's life, and says what happened when a law was broken.
@@ -22,7 +22,7 @@ fn lives(program: &Program, seed: u64, plan: Plan) -> Result<Verdict, (Broken, S
 fn a_random_program_that_is_killed_at_random_keeps_every_law() {
     let (killed, drives) = (Cell::new(0), Cell::new(0));
     for features in &Features::ALL {
-        check(features, cases(6_000) / 4, 3, |program, seed| {
+        check(features, cases(6_000) / 15, 3, |program, seed| {
             let verdict = lives(program, seed, Plan::Often)?;
             killed.set(killed.get() + verdict.killed);
             drives.set(drives.get() + verdict.drives);
@@ -39,7 +39,7 @@ fn a_random_program_that_is_killed_at_random_keeps_every_law() {
 #[test]
 fn a_small_program_may_be_killed_at_every_instant() {
     for features in &Features::ALL {
-        check(features, cases(6_000) / 150, 2, |program, seed| {
+        check(features, cases(6_000) / 400, 2, |program, seed| {
             let whole = lives(program, seed, Plan::Whole)?;
             for instant in 0..whole.instants.min(150) {
                 lives(program, seed, Plan::Once(instant))?;
@@ -52,7 +52,7 @@ fn a_small_program_may_be_killed_at_every_instant() {
 #[test]
 fn a_small_program_may_be_killed_at_every_pair_of_instants() {
     for features in &Features::ALL {
-        check(features, cases(6_000) / 600, 1, |program, seed| {
+        check(features, cases(6_000) / 1_000, 1, |program, seed| {
             let whole = lives(program, seed, Plan::Whole)?;
             let instants = whole.instants.min(25);
             for first in 0..instants {
@@ -230,14 +230,27 @@ fn a_slow_loser_is_entered_once() {
 fn a_random_program_keeps_every_law_in_engines_that_die() {
     let engines = Cell::new(0);
     for features in &Features::ALL {
-        check(features, cases(6_000) / 20, 3, |program, seed| {
+        check(features, cases(6_000) / 60, 3, |program, seed| {
             engines.set(engines.get() + live_in_engine(program, seed)?);
             Ok(())
         });
     }
-    let programs = cases(6_000) / 20 * 6;
+    let programs = cases(6_000) / 60 * Features::ALL.len() as u64;
     assert!(
         u64::from(engines.get()) > programs,
         "{engines:?} engines for {programs} programs"
     );
+}
+
+#[test]
+fn a_small_program_keeps_every_law_in_an_engine_that_dies_at_any_commit_or_instant() {
+    let engines = Cell::new(0);
+    for features in &Features::ALL {
+        check(features, cases(6_000) / 1_000, 1, |program, seed| {
+            engines.set(engines.get() + live_cut_everywhere(program, seed)?);
+            Ok(())
+        });
+    }
+    let programs = cases(6_000) / 1_000 * Features::ALL.len() as u64;
+    assert!(u64::from(engines.get()) > programs * 49, "{engines:?}");
 }

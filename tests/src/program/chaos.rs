@@ -40,6 +40,35 @@ enum Fate {
 /// # Panics
 /// When no runtime can be made.
 pub fn live_in_engine(program: &Program, seed: u64) -> Result<u32, (Broken, String)> {
+    live(program, seed, fate)
+}
+
+/// Runs a program in an engine that dies at each of its commits, before it and after it, and is killed at each millisecond; then
+/// in one that is spared. How many engines there were.
+///
+/// # Errors
+/// The law that was broken first, and what happened.
+///
+/// # Panics
+/// When no runtime can be made.
+pub fn live_cut_everywhere(program: &Program, seed: u64) -> Result<u32, (Broken, String)> {
+    let commits =
+        (1..=12).flat_map(|append| [false, true].map(|written| Fate::Dies { append, written }));
+    let kills = (0..25).map(|millis| Fate::Killed(Duration::from_millis(millis)));
+    let mut engines = 0;
+    for first in commits.chain(kills) {
+        engines += live(program, seed, |_, engines| {
+            if engines == 1 { first } else { Fate::Spared }
+        })?;
+    }
+    Ok(engines)
+}
+
+fn live(
+    program: &Program,
+    seed: u64,
+    fate: impl Fn(&mut Random, u32) -> Fate,
+) -> Result<u32, (Broken, String)> {
     let mut random = Random::new(seed ^ 0xc4a05);
     let world = Arc::new(World::new(program, seed, seed.is_multiple_of(2)));
     let interpreter = Interpreter {

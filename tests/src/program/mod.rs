@@ -22,7 +22,7 @@ mod world;
 
 pub use ast::{Branch, Carried, How, Node, Program, Wants};
 
-pub use chaos::live_in_engine;
+pub use chaos::{live_cut_everywhere, live_in_engine};
 pub use drive::{Cut, Drive, End};
 
 pub use edit::{Edit, edited};

@@ -208,7 +208,7 @@ impl PostOffice {
         run: RunKey,
         history: &[Record],
     ) -> Result<(), String> {
-        let mut sent = self.sent();
+        let sent = self.sent();
         let mut found: BTreeMap<u128, Vec<(&str, u64)>> = BTreeMap::new();
         let inbox = inbox(store, run);
         let letters = letters(store, run);
@@ -232,18 +232,17 @@ impl PostOffice {
             }
         }
         for (id, arrival) in &sent.delivered {
+            let settled = sent.settled.contains(id);
             match found.get(id).map(Vec::as_slice) {
-                None if sent.settled.contains(id) => {}
-                Some([(_, at)]) if at == arrival => {}
+                None if settled => {}
+                Some([(_, at)]) if at == arrival && !settled => {}
                 places => {
                     return Err(format!(
-                        "message {id}, which arrived as {arrival}, is in {places:?}"
+                        "message {id}, which arrived as {arrival}, is in {places:?}; taken for good: {settled}"
                     ));
                 }
             }
         }
-        let known: BTreeSet<_> = found.keys().copied().collect();
-        sent.settled.retain(|id| !known.contains(id));
         answered(store, history)
     }
 }

@@ -591,7 +591,9 @@ impl World {
         let waiting = state
             .receives()
             .filter(|(at, _)| !state.ended.contains_key(at));
-        let wanting = waiting.filter(|(at, wants)| !state.is_served(at, wants, inbox));
+        // One with a deadline goes on by itself.
+        let wanting = waiting
+            .filter(|(at, wants)| wants.within.is_none() && !state.is_served(at, wants, inbox));
         wanting
             .flat_map(|(_, wants)| wants.from.iter().copied())
             .collect()

@@ -155,6 +155,17 @@ async fn several_channels_are_waited_for_in_the_order_in_which_they_are_named() 
     assert_eq!(run.result().await.unwrap(), "second");
 }
 
+// What was sent before the start is in the inbox from the run's first instant.
+#[tokio::test(start_paused = true)]
+async fn a_receive_that_only_looks_sees_what_was_sent_before_the_start() {
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = engine(&world, &calls).await;
+    let hello = "hello".to_owned();
+    engine.send("early", &TEXT, &hello).await.unwrap();
+    assert_eq!(engine.run("early", timed(0)).await.unwrap(), Some(hello));
+    assert_eq!(engine.run("none", timed(0)).await.unwrap(), None);
+}
+
 // RVT-MSG-03
 #[tokio::test(start_paused = true)]
 async fn a_message_to_a_run_that_was_not_started_is_kept_for_it() {
