@@ -68,8 +68,10 @@
 //!
 //! # Where things are
 //!
-//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions; [`sleep!`], [`join!`], [`race!`], [`join_all!`], [`now!`], [`uuid!`]
-//! and [`random!`] stand in their bodies. [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests,
+//! The [`guide`] has a page per construct, and tells what is guaranteed.
+//!
+//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions; [`sleep!`], [`recv!`], [`send!`], [`join!`], [`race!`], [`join_all!`],
+//! [`attempt!`], [`version!`], [`removed!`], [`now!`], [`uuid!`] and [`random!`] stand in their bodies, and `#[carry(..)]` on their loops. [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests,
 //! [`RedbStore`] for one file on disk. [`current_step`] tells a step's body which attempt it is and gives it
 //! an idempotency key. [`replay`] is the machine underneath, without clock, IO or runtime.
 //!
@@ -98,6 +100,8 @@ pub mod context;
 mod engine;
 #[cfg(feature = "engine")]
 mod error;
+#[cfg(all(feature = "engine", feature = "redb"))]
+pub mod guide;
 #[cfg(feature = "axum")]
 pub mod http;
 mod macros;

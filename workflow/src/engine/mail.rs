@@ -326,7 +326,7 @@ impl Inner {
                 Ok(_) => {}
                 // Its row says that it is due; it is found when the deadlines are read again.
                 Err(error) => {
-                    tracing::warn!(?run, %error, "a run with news could not be looked at")
+                    tracing::warn!(?run, %error, "a run with news could not be looked at");
                 }
             }
         });

@@ -153,13 +153,6 @@ impl Walk<'_> {
         print::millis(millis, text.span(), self.krate)
     }
 
-    /// What is written in one of ours does not fit.
-    pub(super) fn misshapen(&self, mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
-        let place = at.map_or_else(|| Place::of(&mac.path), |at| Place::of(at));
-        let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
-        print::unread(mac, &Report::new(place, text));
-    }
-
     fn bare(
         &mut self,
         mac: &mut Macro,
@@ -177,4 +170,11 @@ impl Walk<'_> {
         let site = self.site(name, kind, span.into());
         print::bare(mac, &self.cx(), &site);
     }
+}
+
+/// What is written in one of ours does not fit.
+pub(super) fn misshapen(mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
+    let place = at.map_or_else(|| Place::of(&mac.path), Place::of);
+    let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
+    print::unread(mac, &Report::new(place, text));
 }
