@@ -1,5 +1,8 @@
 //! The whole language over the real engine: messages, carried loops, blocks, versions and children.
 
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
+
 mod attempt;
 mod blocks;
 mod carry;
