@@ -68,6 +68,8 @@
 //!
 //! # Where things are
 //!
+//! The [`guide`] has a page per construct, and tells what is guaranteed.
+//!
 //! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions. In their bodies stand:
 //!
 //! - [`sleep!`], [`recv!`] and [`send!`] over a [`Channel`], [`now!`], [`uuid!`], [`random!`];
@@ -104,6 +106,8 @@ pub mod context;
 mod engine;
 #[cfg(feature = "engine")]
 mod error;
+#[cfg(all(feature = "engine", feature = "redb"))]
+pub mod guide;
 #[cfg(feature = "axum")]
 pub mod http;
 mod macros;

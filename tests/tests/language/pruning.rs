@@ -80,13 +80,11 @@ async fn engine(world: &World, calls: &Counter) -> Engine {
 
 /// The iterations of which something is stored.
 async fn iterations(engine: &Engine, id: &str, of: &str) -> Vec<u64> {
-    let run = engine.attach::<counting>(id).await;
-    let history = match run {
-        Ok(run) => run.history().await.unwrap(),
-        Err(_) => {
-            let run = engine.attach::<keeping>(id).await.unwrap();
-            run.history().await.unwrap()
-        }
+    let history = if let Ok(run) = engine.attach::<counting>(id).await {
+        run.history().await.unwrap()
+    } else {
+        let run = engine.attach::<keeping>(id).await.unwrap();
+        run.history().await.unwrap()
     };
     let all: BTreeSet<u64> = history
         .iter()

@@ -159,13 +159,6 @@ impl Walk<'_> {
         print::millis(millis, text.span(), self.krate)
     }
 
-    /// What is written in one of ours does not fit.
-    pub(super) fn misshapen(mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
-        let place = at.map_or_else(|| Place::of(&mac.path), Place::of);
-        let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
-        print::unread(mac, &Report::new(place, text));
-    }
-
     fn bare(
         &mut self,
         mac: &mut Macro,
@@ -183,4 +176,11 @@ impl Walk<'_> {
         let site = self.site(name, kind, span.into());
         print::bare(mac, &self.cx(), &site);
     }
+}
+
+/// What is written in one of ours does not fit.
+pub(super) fn misshapen(mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
+    let place = at.map_or_else(|| Place::of(&mac.path), Place::of);
+    let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
+    print::unread(mac, &Report::new(place, text));
 }

@@ -3,7 +3,7 @@
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro};
 
-use super::macros::Named;
+use super::macros::{Named, misshapen};
 use super::{Kind, Walk, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
@@ -13,7 +13,7 @@ impl Walk<'_> {
     pub(super) fn recv(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = list.into_iter();
         let Some(from) = list.next().filter(|from| !matches!(from, Expr::Assign(_))) else {
-            return Self::misshapen(mac, Durable::Recv, None);
+            return misshapen(mac, Durable::Recv, None);
         };
         let (mut timeout, mut count) = (None, None);
         for argument in list {
@@ -78,7 +78,7 @@ impl Walk<'_> {
     pub(super) fn send(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = match <[Expr; 3]>::try_from(list) {
             Ok(list) => list,
-            Err(list) => return Self::misshapen(mac, Durable::Send, list.get(3).or(list.last())),
+            Err(list) => return misshapen(mac, Durable::Send, list.get(3).or(list.last())),
         };
         let site = self.site(name, Kind::Send, span.into());
         self.in_site += 1;

@@ -3,7 +3,7 @@
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Lit, Macro};
 
-use super::macros::Named;
+use super::macros::{Named, misshapen};
 use super::mail::option;
 use super::{Kind, Walk, print};
 use crate::diagnostics::{Place, Report};
@@ -20,7 +20,7 @@ impl Walk<'_> {
         let mut list = list.into_iter();
         let mut latest = match (list.next(), list.next()) {
             (Some(latest), None) => latest,
-            (_, extra) => return Self::misshapen(mac, Durable::Version, extra.as_ref()),
+            (_, extra) => return misshapen(mac, Durable::Version, extra.as_ref()),
         };
         let is_none = match peel(&latest) {
             Expr::Lit(literal) => {
@@ -86,12 +86,12 @@ impl Walk<'_> {
         ) {
             (Some((_, Some((word, Expr::Lit(literal))))), None) if word == "kind" => literal,
             (Some((_, Some((_, value)))), None) => {
-                return Self::misshapen(mac, Durable::Removed, Some(&value));
+                return misshapen(mac, Durable::Removed, Some(&value));
             }
-            (_, extra) => return Self::misshapen(mac, Durable::Removed, extra.as_ref()),
+            (_, extra) => return misshapen(mac, Durable::Removed, extra.as_ref()),
         };
         let Lit::Str(text) = &kind.lit else {
-            return Self::misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
+            return misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
         };
         let known = KINDS.iter().find(|(word, _)| *word == text.value());
         let Some((_, variant)) = known else {

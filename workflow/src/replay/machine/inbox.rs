@@ -364,6 +364,7 @@ impl Replay {
         // At the deadline an exact receive is content with what is there.
         let (fresh, unborn) = (self.inbox.fresh, self.inbox.unborn);
         let settles = fresh && !unborn && (expired || wanted.poll);
+        let looks_again = unborn && wanted.poll;
         if fitting.len() >= enough || (settles && !fitting.is_empty()) {
             let offered = fitting
                 .iter()
@@ -382,7 +383,7 @@ impl Replay {
             }
         } else if settles {
             self.taken(node, Vec::new());
-        } else if fresh && !waited && !expired && !(unborn && wanted.poll) {
+        } else if fresh && !waited && !expired && !looks_again {
             self.wait_for_messages(node, &wanted);
         }
     }

@@ -1,0 +1,40 @@
+//! The language, a page per construct. All code on these pages is run as a test.
+//!
+//! | page | what it is about |
+//! |---|---|
+//! | [`steps`] | what touches the world |
+//! | [`waiting`] | time, messages, requests |
+//! | [`concurrency`] | branches: all, the first, one per item |
+//! | [`loops`] | iterations, keys, loops that run for years |
+//! | [`failures`] | what fails, and what is done about it |
+//! | [`change`] | new code under live runs |
+//! | [`composition`] | workflows in workflows, and shared code |
+//! | [`guarantees`] | what is promised, and what is not |
+//! | [`coming_from`] | the same things in other engines |
+
+#[doc = include_str!("steps.md")]
+pub mod steps {}
+
+#[doc = include_str!("waiting.md")]
+pub mod waiting {}
+
+#[doc = include_str!("concurrency.md")]
+pub mod concurrency {}
+
+#[doc = include_str!("loops.md")]
+pub mod loops {}
+
+#[doc = include_str!("failures.md")]
+pub mod failures {}
+
+#[doc = include_str!("change.md")]
+pub mod change {}
+
+#[doc = include_str!("composition.md")]
+pub mod composition {}
+
+#[doc = include_str!("guarantees.md")]
+pub mod guarantees {}
+
+#[doc = include_str!("coming_from.md")]
+pub mod coming_from {}
