@@ -98,6 +98,7 @@ pub mod context;
 mod engine;
 #[cfg(feature = "engine")]
 mod error;
+pub mod guide;
 #[cfg(feature = "axum")]
 pub mod http;
 mod macros;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
+use workflow::store::RunFilter;
 use workflow::{
     Engine, EngineBuilder, Error, ErrorEvent, Failure, ParkReason, RunState, checkpoint, join,
     race, settle, sleep, step, workflow,
@@ -315,7 +316,7 @@ async fn a_shutdown_lets_the_undo_under_way_end_and_begins_no_other() {
     let first = engine(&world, &log).await;
     first.start("a", trip()).await.unwrap();
     pass(1_000).await;
-    first.shutdown(Duration::from_secs(60)).await.unwrap();
+    first.shutdown(Duration::from_secs(59)).await.unwrap();
     assert_eq!(log.undone(), ["undo car"]);
 
     let second = engine(&world.crash(), &log).await;
@@ -448,7 +449,7 @@ async fn what_a_cancelled_run_waited_for_is_undone_too() {
     // No order is promised between runs.
     undone.sort();
     assert_eq!(undone, ["undo deposit", "undo guide"]);
-    let runs = engine.list(&Default::default()).await.unwrap().rows;
+    let runs = engine.list(&RunFilter::default()).await.unwrap().rows;
     assert!(runs.iter().all(|run| run.state == RunState::Cancelled));
 }
 
