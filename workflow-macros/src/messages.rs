@@ -133,6 +133,8 @@ messages! {
         "write `undo(refund)` or `undo(|hold: Hold, pay: Pay| async move { .. })`";
     UNDO_WITHOUT_CHECKPOINT: "no checkpoint stands before this undo, so nothing would ever call it",
         "write `checkpoint!(begun);` before it, in this block or in one around it";
+    UNDO_CAPTURES: "`{0}` is a local of the workflow, and an undo captures nothing: it is called when the workflow's code is over",
+        "what it needs it takes as arguments: first what the step gives, then states by value";
     UNDO_IN_FRAGMENT: "an undo stands in a workflow, not in a fragment: the table of undos is the workflow's",
         "put the step into the workflow, or make the fragment a `#[workflow]` of its own";
     NO_SUCH_CHECKPOINT: "no checkpoint `{0}` stands before this, in this block or in one around it",

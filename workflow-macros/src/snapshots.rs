@@ -39,6 +39,12 @@ const FEATURES: &[(&str, Expand, &str, &str)] = &[
         "async fn checkout(order: u32) -> Result<u32, Failure> { #[step(name = \"other\", retries = 2)] let n = get(order).await?; Ok(n) }",
     ),
     (
+        "undo",
+        super::expand_workflow,
+        "crate = workflow",
+        "async fn checkout(order: u32) -> Result<(), Failure> { checkpoint!(begun); #[step(undo(release))] reserve(order).await?; settle!(paid); #[step(name = \"other\", undo(|held: Option<u32>, pay: Pay| async move { pay.refund(held).await }))] pay(order).await?; Ok(()) }",
+    ),
+    (
         "loops",
         super::expand_workflow,
         "crate = workflow",

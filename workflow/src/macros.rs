@@ -243,6 +243,7 @@ macro_rules! removed {
 ///
 /// It holds to the end of its block and in everything nested in it. A step in it may have an `undo`:
 /// `#[step(undo(refund))] charge(&order).await?`. When the workflow returns an error, what was done since is undone, newest first.
+/// [What that promises, and what not](crate::guide::undo).
 #[macro_export]
 macro_rules! checkpoint {
     (@site $cx:ident $site:expr;) => {

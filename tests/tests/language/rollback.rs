@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
+use workflow::replay::Body;
+use workflow::store::RunFilter;
 use workflow::{
-    Engine, EngineBuilder, Error, ErrorEvent, Failure, ParkReason, RunState, checkpoint, join,
-    race, settle, sleep, step, workflow,
+    Bytes, Codec, Engine, EngineBuilder, Error, ErrorEvent, Failure, ParkReason, RunState,
+    checkpoint, join, race, settle, sleep, step, workflow,
 };
 use workflow_tests::{Fault, FaultStore, World, pass};
 
@@ -179,6 +181,18 @@ async fn child(fails: bool, #[state] log: Log) -> Result<(), Failure> {
 }
 
 #[workflow]
+async fn impatient() -> Result<(), Failure> {
+    race!(
+        race,
+        trip = child(true).await?,
+        late = sleep!(window, "5s").await
+    )
+    .await?;
+    sleep!(long, "1h").await;
+    Ok(())
+}
+
+#[workflow]
 async fn rounds(settles: bool, #[state] log: Log) -> Result<(), Failure> {
     checkpoint!(begun);
     let mut round = 0u32;
@@ -228,6 +242,7 @@ async fn branches(#[state] log: Log) -> Result<(), Failure> {
 fn builder(world: &World, log: &Log) -> EngineBuilder {
     let builder = world.engine().state(log.clone());
     let builder = builder.workflow(waits).workflow(parent).workflow(child);
+    let builder = builder.workflow(impatient);
     builder.workflow(rounds).workflow(branches)
 }
 
@@ -315,7 +330,7 @@ async fn a_shutdown_lets_the_undo_under_way_end_and_begins_no_other() {
     let first = engine(&world, &log).await;
     first.start("a", trip()).await.unwrap();
     pass(1_000).await;
-    first.shutdown(Duration::from_secs(60)).await.unwrap();
+    first.shutdown(Duration::from_secs(59)).await.unwrap();
     assert_eq!(log.undone(), ["undo car"]);
 
     let second = engine(&world.crash(), &log).await;
@@ -448,8 +463,71 @@ async fn what_a_cancelled_run_waited_for_is_undone_too() {
     // No order is promised between runs.
     undone.sort();
     assert_eq!(undone, ["undo deposit", "undo guide"]);
-    let runs = engine.list(&Default::default()).await.unwrap().rows;
+    let runs = engine.list(&RunFilter::default()).await.unwrap().rows;
     assert!(runs.iter().all(|run| run.state == RunState::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_undoes_itself_is_not_cut_off_by_a_parent_that_no_longer_waits_for_it() {
+    for cancel in [false, true] {
+        let (world, log) = (World::new(), Log::default());
+        let engine = engine(&world, &log).await;
+        log.undos(Undo::TakesTenSeconds);
+        let run = engine.start("a", impatient()).await.unwrap();
+        pass(3_000).await;
+        if cancel {
+            run.cancel().await.unwrap();
+        }
+        pass(60_000).await;
+        assert_eq!(log.all(), ["guide", "failed", "undo guide"]);
+        let runs = engine.list(&RunFilter::default()).await.unwrap().rows;
+        assert_eq!(runs[1].state, RunState::Failed);
+    }
+}
+
+/// No cipher, but nothing is readable.
+struct Flipped;
+
+impl Codec for Flipped {
+    fn id(&self) -> u8 {
+        7
+    }
+
+    fn seal(&self, json: Vec<u8>) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(json.into_iter().map(|byte| !byte).collect())
+    }
+
+    fn open(
+        &self,
+        _: u8,
+        sealed: Bytes,
+    ) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(sealed.iter().map(|byte| !byte).collect())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_ledger_holds_is_sealed_and_an_undo_gets_it_opened() {
+    let (world, log) = (World::new(), Log::default());
+    log.undos(Undo::Fails);
+    let open = async |world: &World| {
+        let builder = builder(world, &log).workflow(trip).codec(Flipped);
+        builder.build().await.unwrap()
+    };
+    let first = open(&world).await;
+    first.run("a", trip()).await.unwrap_err();
+    log.undos(Undo::Works);
+    let second = open(&world.crash()).await;
+    second.resume("a").await.unwrap();
+    let run = second.attach::<trip>("a").await.unwrap();
+    assert!(matches!(run.result().await, Err(Error::Failed(_))));
+    assert_eq!(log.undone(), ["undo car", "undo hotel"]);
+    for record in run.history().await.unwrap() {
+        if let Body::Armed { output, .. } = record.body {
+            let output = output.unwrap();
+            assert!(output.codec == 7 && !output.bytes.starts_with(b"\""));
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -555,4 +633,82 @@ async fn who_still_wakes_the_code_of_a_run_that_is_undone_does_not_keep_it_busy(
     let engine = engine.workflow(woken).build().await.unwrap();
     engine.run("a", woken()).await.unwrap_err();
     assert!(keeper.1.load(Ordering::SeqCst) < 10);
+}
+
+/// A body that yields, has its effect, yields, and may then not end.
+#[step(retries = 0, timeout = "1s")]
+async fn effect(log: &Log, ends: bool) -> String {
+    for _ in 0..3 {
+        tokio::task::yield_now().await;
+    }
+    log.say("effect");
+    for _ in 0..3 {
+        tokio::task::yield_now().await;
+    }
+    if !ends {
+        std::future::pending::<()>().await;
+    }
+    "done".to_owned()
+}
+
+// U12
+#[workflow]
+async fn model(ends: bool, #[state] log: Log) -> Result<(), Failure> {
+    checkpoint!(begun);
+    #[step(name = "effect", undo(unbook_maybe))]
+    effect(&log, ends).await?;
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Cancel,
+    Crash,
+    CrashAndCancel,
+}
+
+// U12: an effect that was had is undone, or the run completed; wherever it is cancelled or cut off.
+#[tokio::test(start_paused = true)]
+async fn wherever_a_run_is_cut_off_or_cancelled_no_effect_is_left_behind() {
+    let mut seen = [0; 3];
+    for (cut, ends) in [Cut::Cancel, Cut::Crash, Cut::CrashAndCancel]
+        .into_iter()
+        .flat_map(|cut| [(cut, true), (cut, false)])
+    {
+        for polls in 0..40 {
+            let (mut world, log) = (World::new(), Log::default());
+            let open = async |world: &World| {
+                let builder = world.engine().state(log.clone());
+                builder.workflow(model).build().await.unwrap()
+            };
+            let mut engine = open(&world).await;
+            engine.start("a", model(ends)).await.unwrap();
+            for _ in 0..polls {
+                tokio::task::yield_now().await;
+            }
+            if cut != Cut::Cancel {
+                world = world.crash();
+                engine = open(&world).await;
+            }
+            let run = engine.attach::<model>("a").await.unwrap();
+            if cut != Cut::Crash {
+                // It may have come to its end before.
+                let _ = run.cancel().and_undo().await;
+            }
+            let ended = run.result().await;
+            let all = log.all();
+            let last_effect = all.iter().rposition(|said| said == "effect");
+            let undo = all.iter().position(|said| said.starts_with("undo"));
+            let context = format!("{cut:?} after {polls}, {ended:?}: {all:?}");
+            match &ended {
+                Ok(()) => assert_eq!(undo, None, "{context}"),
+                Err(_) => assert!(last_effect.is_none() || undo > last_effect, "{context}"),
+            }
+            assert!(log.undone().len() <= 1, "{context}");
+            seen[0] += usize::from(ended.is_ok());
+            seen[1] += usize::from(ended.is_err() && last_effect.is_some());
+            seen[2] += usize::from(last_effect.is_none());
+        }
+    }
+    assert!(seen.iter().all(|seen| *seen > 0), "{seen:?}");
 }

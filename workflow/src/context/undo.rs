@@ -92,8 +92,8 @@ pub fn undo<A, H: UndoFn<A>>(handler: H, args: UndoArgs) -> Result<Undone, BoxEr
 /// A function or closure that takes an effect back: of the step's output, and of states, each found by its type.
 #[diagnostic::on_unimplemented(
     message = "this cannot undo a step",
-    label = "not a function of the step's output and of states",
-    note = "an undo takes the step's output (or an `Option` of it) by value, then states by value, and gives a future of `()` or of a `Result<(), E>`",
+    label = "not an async function of the step's output and of states that gives `()` or a `Result<(), E>`",
+    note = "it takes the step's output by value, or an `Option` of it, then up to five states by value",
     note = "write a closure where the arguments do not fit: `undo(|hold: Hold, pay: Pay| async move {{ pay.refund(&hold).await }})`"
 )]
 pub trait UndoFn<A> {

@@ -467,6 +467,10 @@ impl Inner {
                 let Ok(Some(row)) = self.store.find(&child).await else {
                     continue;
                 };
+                // What it did is being undone already.
+                if row.is_undone() {
+                    continue;
+                }
                 if let Ok(crate::store::Appended::Applied) =
                     self.store.cancel(row.key, self.clock.now()).await
                 {

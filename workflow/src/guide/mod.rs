@@ -7,6 +7,7 @@
 //! | [`concurrency`] | branches: all, the first, one per item |
 //! | [`loops`] | iterations, keys, loops that run for years |
 //! | [`failures`] | what fails, and what is done about it |
+//! | [`undo`] | sagas: what is undone, and what is not |
 //! | [`change`] | new code under live runs |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guarantees`] | what is promised, and what is not |
@@ -26,6 +27,9 @@ pub mod loops {}
 
 #[doc = include_str!("failures.md")]
 pub mod failures {}
+
+#[doc = include_str!("undo.md")]
+pub mod undo {}
 
 #[doc = include_str!("change.md")]
 pub mod change {}

@@ -502,7 +502,11 @@ impl Sender {
             }
             Post::Run { run, new, records } => self.start(view, run, new, records)?,
             Post::Cancel(id) => {
-                if let Some(run) = view.find(&id)? {
+                // What is being undone goes on with that: nobody but an operator ends it there.
+                let run = view.find(&id)?;
+                if let Some(run) = run
+                    && !view.row(run)?.is_some_and(RunRow::is_undone)
+                {
                     cancel(view, run, self.at)?;
                 }
             }

@@ -232,7 +232,7 @@ pub enum Post {
         /// Its first records, from `seq` 1.
         records: Vec<Record>,
     },
-    /// Cancels a run, as [`Store::cancel`] does, if it is not final.
+    /// Cancels a run, as [`Store::cancel`] does, if it is not final, and not being undone.
     Cancel(RunId),
     /// Answers a request. The first answer stays.
     Answer {

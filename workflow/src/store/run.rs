@@ -46,6 +46,13 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// Whether the run's code is over and what it did is being undone, or is stuck there.
+    pub(crate) fn is_undone(&self) -> bool {
+        let parked = self.parked.as_ref();
+        self.state == RunState::RollingBack
+            || parked.is_some_and(|parked| parked.reason.is_of_undo())
+    }
+
     /// Whether it is to be driven: it was cut off in the middle of something, or its time has come.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.state.is_active()

@@ -34,6 +34,8 @@ pub(crate) fn in_place(
         Some(handler) => {
             let at = Place::of(handler).first.resolved_at(Span::mixed_site());
             let library = respan(private.clone(), at);
+            // What does not fit is told of at the user's words alone.
+            let undo = Ident::new(&undo.to_string(), at);
             let check = quote_spanned!(at=> #step.undoes(&#undo););
             (
                 Some(quote_spanned! {at=>

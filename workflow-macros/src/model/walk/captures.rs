@@ -72,7 +72,31 @@ impl<'ast> Visit<'ast> for Own {
     }
 }
 
+/// The names that stand alone in an expression, in source order.
+#[derive(Default)]
+struct Alone(Vec<Ident>);
+
+impl<'ast> Visit<'ast> for Alone {
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        if path.qself.is_none() {
+            self.0.extend(path.path.get_ident().cloned());
+        }
+    }
+}
+
 impl Walk<'_> {
+    /// The first local that an expression captures.
+    pub(super) fn captured(&self, expr: &Expr) -> Option<Ident> {
+        let mut own = Own::default();
+        own.visit_expr(expr);
+        let mut alone = Alone::default();
+        alone.visit_expr(expr);
+        alone
+            .0
+            .into_iter()
+            .find(|name| self.bound.contains(name) && !own.binds(&name.to_string()))
+    }
+
     /// Reports an assignment to what is outside of the step or branch around, and goes on with one that changes nothing.
     pub(super) fn assignment(&mut self, expr: &mut Expr) {
         let Some((left, _)) = assigned(expr) else {

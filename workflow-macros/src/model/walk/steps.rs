@@ -25,7 +25,7 @@ impl Walk<'_> {
     fn step_core(
         &mut self,
         attr: &Attribute,
-        options: Options,
+        mut options: Options,
         expr: &mut Expr,
         pat: Option<&Pat>,
     ) {
@@ -82,12 +82,24 @@ impl Walk<'_> {
         }
         self.frames.0.pop();
         self.apart.pop();
+        // Where it captures something, the compiler would say that again.
+        options.undo = options.undo.filter(|undo| !self.captures(undo));
         if let Some(undo) = &options.undo {
             self.undo(&name, undo);
         }
         let site = self.site(name, Kind::Step, at);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
+    }
+
+    /// Whether an undo captures a local, which is told of.
+    fn captures(&mut self, handler: &Expr) -> bool {
+        let local = self.captured(handler);
+        if let Some(local) = &local {
+            let text = messages::UNDO_CAPTURES.with(&[&local.to_string()]);
+            self.errors.push(Place::of(local), text);
+        }
+        local.is_some()
     }
 
     /// The undo of a step of that name.

@@ -1,0 +1,22 @@
+//! What may run again unnoticed cannot be undone for sure.
+
+use workflow::{Failure, checkpoint, step, workflow};
+
+#[step]
+async fn reserve(order: u32) -> Result<u32, std::io::Error> {
+    Ok(order)
+}
+
+async fn release(order: u32) {
+    drop(order);
+}
+
+#[workflow]
+async fn checkout(order: u32) -> Result<(), Failure> {
+    checkpoint!(begun);
+    #[step(ephemeral, undo(release))]
+    reserve(order).await?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,229 @@
+#[allow(
+    non_camel_case_types,
+    missing_debug_implementations,
+    missing_docs,
+    clippy::empty_structs_with_brackets
+)]
+struct checkout {}
+#[allow(
+    missing_docs,
+    clippy::needless_pass_by_value,
+    clippy::must_use_candidate,
+    clippy::too_many_arguments
+)]
+fn checkout(order: u32) -> workflow::Call<checkout> {
+    workflow::__private::call(
+        workflow::__private::Input::new()
+            .with(&workflow::__private::Parameter::<u32>::new("order"), &order),
+    )
+}
+#[allow(dead_code)]
+impl checkout {
+    /// The workflow's name in a store.
+    pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
+    /// Everything durable it does, in source order.
+    pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+}
+#[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+impl workflow::Workflow for checkout {
+    const NAME: &'static str = "checkout";
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site::new(
+            "begun",
+            workflow::Kind::Checkpoint,
+            "begun",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new(
+            "reserve",
+            workflow::Kind::Step,
+            "reserve",
+            ::core::file!(),
+            1,
+        ),
+        workflow::Site::new("paid", workflow::Kind::Settle, "paid", ::core::file!(), 1),
+        workflow::Site::new("other", workflow::Kind::Step, "other", ::core::file!(), 1),
+    ];
+    const UNDOS: &'static [workflow::__private::Undo] = &[
+        workflow::__private::Undo::new(
+            "reserve",
+            {
+                fn __workflow_undo(
+                    __workflow_args: workflow::__private::UndoArgs,
+                ) -> workflow::__private::UndoBegun {
+                    workflow::__private::undo(release, __workflow_args)
+                }
+                __workflow_undo
+            },
+        ),
+        workflow::__private::Undo::new(
+            "other",
+            {
+                fn __workflow_undo(
+                    __workflow_args: workflow::__private::UndoArgs,
+                ) -> workflow::__private::UndoBegun {
+                    workflow::__private::undo(
+                        |held: Option<u32>, pay: Pay| async move {
+                            pay.refund(held).await
+                        },
+                        __workflow_args,
+                    )
+                }
+                __workflow_undo
+            },
+        ),
+    ];
+    type Mark = workflow::__private::Fallible;
+    type Returns = Result<(), Failure>;
+    fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
+        workflow::__private::vec![]
+    }
+    fn run(
+        __workflow_args: workflow::__private::Args,
+    ) -> workflow::__private::Result<
+        workflow::__private::Body,
+        workflow::__private::ArgError,
+    > {
+        #[allow(unused_variables)]
+        async fn __workflow_function_as_written(
+            __workflow_cx: &workflow::__private::Cx,
+            order: u32,
+        ) -> Result<(), Failure> {
+            #[allow(unused_imports)]
+            use step as _;
+            checkpoint!(
+                @ site __workflow_cx & const { workflow::Site::new("begun",
+                workflow::Kind::Checkpoint, "begun", ::core::file!(), 1) };
+            );
+            {
+                #[allow(unused_imports)]
+                use workflow::__private::lookup::*;
+                let __workflow_undo = release;
+                let __workflow_options = workflow::__private::StepOptions::new()
+                    .undone_by(
+                        &const {
+                            workflow::Site::new(
+                                "reserve",
+                                workflow::Kind::Step,
+                                "reserve",
+                                ::core::file!(),
+                                1,
+                            )
+                        },
+                        workflow::__private::first_of(&__workflow_undo).unknown(),
+                    );
+                let __workflow_body = || workflow::__private::fut(async {
+                    workflow::__private::Awaited(reserve(order))
+                        .go(
+                            __workflow_cx,
+                            &const {
+                                workflow::Site::new(
+                                    "reserve",
+                                    workflow::Kind::Step,
+                                    "reserve",
+                                    ::core::file!(),
+                                    1,
+                                )
+                            },
+                            __workflow_options,
+                        )
+                        .await
+                });
+                let __workflow_step = workflow::__private::in_place(
+                    __workflow_cx,
+                    &const {
+                        workflow::Site::new(
+                            "reserve",
+                            workflow::Kind::Step,
+                            "reserve",
+                            ::core::file!(),
+                            1,
+                        )
+                    },
+                    __workflow_options,
+                    &__workflow_body,
+                );
+                __workflow_step.undoes(&__workflow_undo);
+                let __workflow_via = (&&&&&__workflow_step.tag()).via();
+                __workflow_step.run(__workflow_via).await
+            }?;
+            settle!(
+                @ site __workflow_cx & const { workflow::Site::new("paid",
+                workflow::Kind::Settle, "paid", ::core::file!(), 1) };
+            );
+            {
+                #[allow(unused_imports)]
+                use workflow::__private::lookup::*;
+                let __workflow_undo = |held: Option<u32>, pay: Pay| async move {
+                    pay.refund(held).await
+                };
+                let __workflow_options = workflow::__private::StepOptions::new()
+                    .undone_by(
+                        &const {
+                            workflow::Site::new(
+                                "other",
+                                workflow::Kind::Step,
+                                "other",
+                                ::core::file!(),
+                                1,
+                            )
+                        },
+                        workflow::__private::first_of(&__workflow_undo).unknown(),
+                    );
+                let __workflow_body = || workflow::__private::fut(async {
+                    workflow::__private::Awaited(pay(order))
+                        .go(
+                            __workflow_cx,
+                            &const {
+                                workflow::Site::new(
+                                    "other",
+                                    workflow::Kind::Step,
+                                    "other",
+                                    ::core::file!(),
+                                    1,
+                                )
+                            },
+                            __workflow_options,
+                        )
+                        .await
+                });
+                let __workflow_step = workflow::__private::in_place(
+                    __workflow_cx,
+                    &const {
+                        workflow::Site::new(
+                            "other",
+                            workflow::Kind::Step,
+                            "other",
+                            ::core::file!(),
+                            1,
+                        )
+                    },
+                    __workflow_options,
+                    &__workflow_body,
+                );
+                __workflow_step.undoes(&__workflow_undo);
+                let __workflow_via = (&&&&&__workflow_step.tag()).via();
+                __workflow_step.run(__workflow_via).await
+            }?;
+            Ok(())
+        }
+        let __workflow_a0 = workflow::__private::Parameter::<u32>::new("order")
+            .read(&__workflow_args)?;
+        workflow::__private::Ok(
+            workflow::__private::body::<
+                Self,
+            >(
+                __workflow_args,
+                {
+                    #[allow(unused_imports)]
+                    use workflow::__private::lookup::*;
+                    (&&&&&workflow::__private::tag::<Result<(), Failure>>()).via()
+                },
+                move |__workflow_cx| workflow::__private::fut(async move {
+                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
+                }),
+            ),
+        )
+    }
+}
