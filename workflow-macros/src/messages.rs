@@ -139,7 +139,7 @@ messages! {
     NO_BRANCHES: "`{0}!` has no branches", "write `{0}!({1})`";
     TOO_MANY_BRANCHES: "`join!` has at most 12 branches", "nest two of them, or use `join_all!`";
     NOT_AWAITED: "`{0}!` is not awaited, so it would do nothing", "write `{0}!(..).await`";
-    NOT_A_FUTURE: "`{0}!` is not awaited: it is derived, and there at once", "remove `.await`";
+    NOT_A_FUTURE: "`{0}!` is not awaited: it is done at once", "remove `.await`";
     STEP_ON_MACRO: "`{0}!` is recorded by itself, and cannot be made a step", "remove `#[step]`; its name is its first word";
     JOIN_ALL_LIMIT: "a limit of 0 lets nothing run", "use 1 or more, or leave `limit` off";
 

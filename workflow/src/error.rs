@@ -28,6 +28,14 @@ pub enum Error {
         /// Why not.
         detail: String,
     },
+    /// What the run published of its progress is not of the type asked for.
+    #[error("the progress of run `{id}` does not decode: {detail}")]
+    Progress {
+        /// The run.
+        id: RunId,
+        /// Why not.
+        detail: String,
+    },
     /// It could not be started.
     #[error(transparent)]
     Start(StartError),

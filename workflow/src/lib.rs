@@ -68,8 +68,8 @@
 //!
 //! # Where things are
 //!
-//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions; [`sleep!`], [`join!`], [`race!`], [`join_all!`], [`now!`], [`uuid!`]
-//! and [`random!`] stand in their bodies. [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests,
+//! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions; [`sleep!`], [`join!`], [`race!`], [`join_all!`], [`now!`], [`uuid!`],
+//! [`random!`] and [`progress!`] stand in their bodies. [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests,
 //! [`RedbStore`] for one file on disk. [`current_step`] tells a step's body which attempt it is and gives it
 //! an idempotency key. [`replay`] is the machine underneath, without clock, IO or runtime.
 //!

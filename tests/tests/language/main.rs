@@ -4,5 +4,6 @@ mod attempt;
 mod carry;
 mod children;
 mod messages;
+mod progress;
 mod requests;
 mod versions;

@@ -54,6 +54,7 @@ durables! {
     Attempt { word: "attempt", shape: "book, { reserve(x).await? }", awaited: true }
     Version { word: "version", shape: "new_prices, 2", awaited: true }
     Removed { word: "removed", shape: "old_step, kind = \"step\"", awaited: false }
+    Progress { word: "progress", shape: "done", awaited: false }
     JoinAll { word: "join_all", shape: "ship_all, limit = 8, for item in items { ship(item).await? }", awaited: true }
 }
 

@@ -71,6 +71,10 @@ impl Run {
         &*self.codec
     }
 
+    pub(super) fn payload_limit(&self) -> usize {
+        self.payload_limit
+    }
+
     pub(super) fn seed(&self) -> (u128, u32) {
         (self.seed, self.generation)
     }

@@ -358,6 +358,7 @@ impl Driver {
                 parked,
                 wake_at: batch.wake_at,
                 waits: batch.waits,
+                progress: batch.progress,
                 at: now,
                 code: batch.code,
                 ..RunPatch::default()

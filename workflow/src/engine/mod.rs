@@ -205,7 +205,14 @@ impl Engine {
     /// # Errors
     /// [`AttachError::NotFound`], or the store failed.
     pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
-        self.row_of(id.as_ref()).await.map(Status::of)
+        let row = self.row_of(id.as_ref()).await?;
+        let live = self.inner.runs().by_key.get(&row.key).cloned();
+        let mut status = Status::of(row);
+        // What it published since its last commit is in memory only.
+        if let Some(progress) = live.and_then(|live| live.progress()) {
+            status.progress = Some(progress);
+        }
+        Ok(status)
     }
 
     /// Cancels a run, whatever its workflow. It is durable when this returns; the futures of the run are dropped. A
@@ -421,6 +428,7 @@ impl Status {
             updated_at: row.updated_at,
             finished_at: row.finished_at,
             records: row.last_seq,
+            progress: row.progress,
         }
     }
 }

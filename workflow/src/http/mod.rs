@@ -167,6 +167,9 @@ impl From<&Error> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error)
             }
             Error::Result { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "result", error),
+            Error::Progress { .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "progress", error)
+            }
             Error::Start(error) => Self::start(error),
             Error::Attach(error) => Self::attach(error),
             Error::Cancel(error) => Self::cancel(error),

@@ -47,6 +47,8 @@ pub struct Batch {
     pub seen: u64,
     /// What is done to others in the same transaction.
     pub sent: Vec<Sent>,
+    /// How far the run says it has come, as JSON, if it said so since the last batch.
+    pub progress: Option<String>,
     /// The code that wrote it.
     pub code: CodeId,
 }
@@ -215,6 +217,7 @@ impl Replay {
             dead: std::mem::take(&mut self.inbox.dead),
             seen: self.inbox.seen,
             sent,
+            progress: self.progress.take(),
             code: self.code,
         })
     }
@@ -231,7 +234,7 @@ impl Replay {
         if self.draining || self.inbox.has_waiters() {
             self.record_arrivals();
         }
-        if !self.queue.is_empty() || self.inbox.has_changes() || self.row != self.standing() {
+        if self.has_news() {
             self.forced = true;
             return None;
         }
@@ -393,9 +396,16 @@ impl Replay {
             return false;
         }
         // What was forced may have been forgotten since, with a branch that lost.
-        let forced = self.forced
-            && (!self.queue.is_empty() || self.inbox.has_changes() || self.row != self.standing());
+        let forced = self.forced && self.has_news();
         forced || self.durables > 0
+    }
+
+    /// True when a batch would say something that is not durable yet.
+    fn has_news(&self) -> bool {
+        !self.queue.is_empty()
+            || self.inbox.has_changes()
+            || self.progress.is_some()
+            || self.row != self.standing()
     }
 
     /// What the run's row has to say while it runs on, or rests.

@@ -53,6 +53,7 @@ mod driver;
 mod facts;
 mod inbox;
 mod load;
+mod progress;
 mod tree;
 
 #[cfg(test)]
@@ -347,6 +348,8 @@ pub struct Replay {
     /// Steps that may not run yet for a reason that concerns them all.
     held: Vec<(u32, u32)>,
     divergence: Option<Box<Divergence>>,
+    /// What the code published since the last batch was closed.
+    progress: Option<String>,
     /// What the run's row says, as of the last batch closed.
     row: Standing,
     draining: bool,
@@ -392,6 +395,7 @@ impl Replay {
             before_gate: Vec::new(),
             held: Vec::new(),
             divergence: None,
+            progress: None,
             row: Standing::default(),
             draining: false,
         }
@@ -525,6 +529,7 @@ impl Replay {
         self.phase = Phase::Diverged;
         self.queue.clear();
         self.deletes.clear();
+        self.progress = None;
         self.inbox.clear_changes();
         self.turns.clear();
     }
