@@ -199,7 +199,7 @@ fn all_that_is_wrong_is_told_together_and_in_source_order() {
 fn a_progress_is_one_value_and_no_site() {
     assert_eq!(
         sites("progress!(1); 'items: for n in list { progress!(n); progress!(count(n).await?); }"),
-        ["items Loop", "items/count Call"]
+        ["items Loop", "items[]/count Call"]
     );
     let said = wrong("progress!(1).await;");
     assert_eq!(said.len(), 1, "{said:?}");

@@ -337,6 +337,10 @@ fn put_control(out: &mut Writer<'_>, control: &Control) {
             out.u8(5);
             out.text(reason);
         }
+        Control::Forked { seed } => {
+            out.u8(6);
+            out.wide(*seed);
+        }
     }
 }
 
@@ -354,6 +358,9 @@ fn get_control(input: &mut Reader<'_>) -> Result<Control, Fault> {
         },
         5 => Control::Skipped {
             reason: input.text()?,
+        },
+        6 => Control::Forked {
+            seed: input.wide()?,
         },
         newer => return Err(Fault::Newer("kind of control", newer)),
     })

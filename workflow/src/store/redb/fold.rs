@@ -167,7 +167,7 @@ fn change(
     }
     for entry in entries {
         let entry = Logged::read(entry)?;
-        if !entry.transition.deletes.is_empty() {
+        if entry.transition.prunes() {
             // Then records must be looked at one by one.
             return pruning_change(txn, run, stored, entries, mail);
         }
