@@ -225,7 +225,7 @@ impl<'d> Drive<'d> {
         let Some(batch) = self.run.replay().poll_append(now) else {
             return;
         };
-        let row_changes = batch.state.is_some() || batch.wake_at.is_some();
+        let row_changes = batch.state.is_some() || batch.wake_at.is_some() || batch.releases;
         if batch.records.is_empty() && !row_changes {
             self.world.broke(Law::Idle, "a batch holds nothing");
         }

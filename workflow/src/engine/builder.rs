@@ -12,6 +12,7 @@ use super::clock::{Clock, SystemClock};
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
 use super::mail::MessageIds;
+use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Engine, Inner, Runs};
@@ -179,6 +180,7 @@ impl EngineBuilder {
         let identity = store.identity();
         let seed = u64::from(std::process::id())
             ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
+        let opened_at = self.clock.now();
         let inner = Arc::new(Inner {
             identity,
             store,
@@ -195,6 +197,8 @@ impl EngineBuilder {
             random: Random::seeded(seed),
             boards: Boards::default(),
             scheduler: Scheduler::new(),
+            quarantine: Quarantine::default(),
+            opened_at,
             room: Arc::new(Semaphore::new(self.in_memory)),
             crowd: AtomicUsize::new(0),
             live: Mutex::new(Runs::default()),

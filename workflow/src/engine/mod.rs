@@ -13,6 +13,7 @@ mod hooks;
 mod host;
 mod live;
 mod mail;
+mod quarantine;
 mod registry;
 mod retry;
 mod scheduler;
@@ -45,6 +46,7 @@ use hooks::Reporter;
 use host::Random;
 use live::Live;
 use mail::MessageIds;
+use quarantine::Quarantine;
 use registry::Registry;
 use scheduler::Scheduler;
 
@@ -99,6 +101,9 @@ pub(crate) struct Inner {
     pub(crate) random: Random,
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
+    pub(crate) quarantine: Quarantine,
+    /// When the engine was built.
+    pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
     /// Runs that wait for room.
@@ -127,6 +132,7 @@ impl Drop for Alive {
     fn drop(&mut self) {
         self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
+        drop(self.0.quarantine.stop());
         self.0.room.close();
         // Dropped outside the lock: what a run holds may be anything.
         let runs = std::mem::take(&mut *self.0.runs());
@@ -271,6 +277,10 @@ impl Engine {
         let inner = &self.inner;
         inner.closing.store(true, Ordering::SeqCst);
         inner.scheduler.stop();
+        if let Some(task) = inner.quarantine.stop() {
+            // It was told to end; its error says only that.
+            let _ = task.await;
+        }
         inner.room.close();
         let by = ends(grace);
         loop {

@@ -106,6 +106,7 @@ impl StepOptions {
     pub(super) fn op(&self) -> Op {
         let announced = self.is_at_most_once();
         Op::Step {
+            attempts: self.attempts(),
             ephemeral: self.ephemeral.unwrap_or(false),
             announced,
         }

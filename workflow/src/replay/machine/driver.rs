@@ -47,6 +47,10 @@ pub struct Batch {
     pub seen: u64,
     /// What is done to others in the same transaction.
     pub sent: Vec<Sent>,
+    /// True when what is written shows that the run did not die with its earlier owners: their count starts anew.
+    pub recovers: bool,
+    /// True when the run is let go of with this batch.
+    pub releases: bool,
     /// How far the run says it has come, as JSON, if it said so since the last batch.
     pub progress: Option<String>,
     /// The code that wrote it.
@@ -201,6 +205,9 @@ impl Replay {
         }
         self.forced = false;
         self.durables = 0;
+        let recovers = self.takes_back_unclean(&records);
+        let releases = self.releases();
+        self.released = releases;
         let expected_seq = self.last_seq;
         self.in_flight = Some(in_flight);
         let deletes = std::mem::take(&mut self.deletes);
@@ -217,6 +224,8 @@ impl Replay {
             dead: std::mem::take(&mut self.inbox.dead),
             seen: self.inbox.seen,
             sent,
+            recovers,
+            releases,
             progress: self.progress.take(),
             code: self.code,
         })
@@ -405,6 +414,7 @@ impl Replay {
         !self.queue.is_empty()
             || self.inbox.has_changes()
             || self.progress.is_some()
+            || (self.releases() && !self.released && !self.is_resting())
             || self.row != self.standing()
     }
 

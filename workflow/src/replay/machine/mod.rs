@@ -55,6 +55,7 @@ mod inbox;
 mod load;
 mod progress;
 mod tree;
+mod unclean;
 
 #[cfg(test)]
 mod tests;
@@ -74,6 +75,7 @@ use super::{
 use facts::Fact;
 use inbox::Inbox;
 use tree::{Pending, Tree};
+use unclean::Unclean;
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,6 +105,9 @@ pub enum Op {
         ephemeral: bool,
         /// `Started` is durable before the body begins (`at_most_once`).
         announced: bool,
+        /// How many attempts it may have in all. Only those that ended with the process are counted here; of the others,
+        /// whoever runs the body says whether one follows.
+        attempts: u32,
     },
     /// The instant of arrival, handed out as a JSON number of milliseconds.
     Now {
@@ -353,6 +358,10 @@ pub struct Replay {
     /// What the run's row says, as of the last batch closed.
     row: Standing,
     draining: bool,
+    /// The last batch said that the run is let go of.
+    released: bool,
+    /// What is known of earlier owners that died.
+    unclean: Unclean,
 }
 
 impl Replay {
@@ -398,6 +407,8 @@ impl Replay {
             progress: None,
             row: Standing::default(),
             draining: false,
+            released: false,
+            unclean: Unclean::default(),
         }
     }
 

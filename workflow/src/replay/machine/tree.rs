@@ -205,6 +205,8 @@ pub(super) enum Doing {
 pub(super) struct Stepping {
     pub(super) ephemeral: bool,
     pub(super) announced: bool,
+    /// How many attempts it may have in all.
+    pub(super) attempts: u32,
     /// Its body is running, or is announced.
     pub(super) alive: bool,
     /// Its body is announced, and has not begun.
