@@ -47,6 +47,7 @@
 //! 11. The wake time is a function of the pending waits.
 //! 12. There is no clock, no randomness and no hash order in here.
 
+mod ages;
 mod carry;
 mod code;
 mod driver;
@@ -72,6 +73,7 @@ use super::{
     Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
     Recorded, RunId, Segment, Site, Timestamp,
 };
+use ages::Age;
 use facts::Fact;
 use inbox::Inbox;
 use tree::{Pending, Tree};
@@ -320,6 +322,8 @@ struct InFlight {
 pub struct Replay {
     seed: u128,
     generation: u32,
+    /// The seeds and generations that the run has had, in order.
+    ages: Vec<Age>,
     code: CodeId,
     phase: Phase,
     tree: Tree,
@@ -381,6 +385,7 @@ impl Replay {
         Self {
             seed: begun.seed,
             generation: begun.generation,
+            ages: vec![Age::first(begun.seed, begun.generation)],
             code,
             phase: Phase::Replaying,
             tree: Tree::new(),
@@ -424,12 +429,12 @@ impl Replay {
         self.divergence.as_deref()
     }
 
-    /// The run's seed, for what is derived.
+    /// The run's seed, for what is derived from now on.
     pub fn seed(&self) -> u128 {
         self.seed
     }
 
-    /// The run's generation, for what is derived.
+    /// The run's generation, for what is derived from now on.
     pub fn generation(&self) -> u32 {
         self.generation
     }

@@ -143,6 +143,8 @@ pub(super) struct Rare {
     pub(super) opened: Option<Opened>,
     /// The recorded winner of a race.
     pub(super) decided: Option<String>,
+    /// The number of the record that says so.
+    pub(super) decided_seq: u64,
     /// The recorded deadline of a sleep or receive.
     pub(super) until: Option<Timestamp>,
     /// The last failed attempt: its number, how it failed, and when the next may begin.

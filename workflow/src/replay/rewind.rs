@@ -1,0 +1,444 @@
+//! Going back: which records a rewind, a recovery or a fork takes out of a history.
+//!
+//! Worked out from the history alone, without the code. In a scope the heads stand in the order of their first records; members of a
+//! join, race or `join_all!` stand beside each other. So *sequentially after* a location lies what comes later in its scope or in one
+//! that it lies in, and nothing that runs beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{
+    AttemptState, Body, Control, Kind, Location, Message, Opened, Record, RunId, Segment, Waiting,
+};
+
+/// Why a history cannot be taken back to where it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewindError {
+    /// Nothing is recorded there.
+    #[error("nothing is recorded at `{location}`")]
+    Unknown {
+        /// As it was asked for.
+        location: String,
+    },
+    /// It lies in a race that is won: its other branches are gone, so it cannot be run again in part.
+    #[error("`{location}` lies in the race `{race}`, which is won: rewind to `{race}`")]
+    Decided {
+        /// As it was asked for.
+        location: String,
+        /// The race.
+        race: Location,
+    },
+    /// It lies in an iteration of a carried loop that is no longer kept.
+    #[error(
+        "`{location}` lies in an iteration of `{container}` that is no longer kept: rewind to `{container}`"
+    )]
+    Pruned {
+        /// As it was asked for.
+        location: String,
+        /// The loop.
+        container: Location,
+    },
+    /// What stands before it was undone, so going on from there would build on what is no longer so.
+    #[error("the effect of `{undone}` was undone: rewind to it, or to what stands before it")]
+    Undone {
+        /// The first location whose effect was undone and that would stay.
+        undone: Location,
+    },
+    /// Nothing that failed is last in its scope: the workflow went on after every failure, or failed by itself.
+    #[error("no failed step is the last thing that the run did: there is nothing to retry")]
+    NothingToRetry,
+}
+
+/// What a rewind does to a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewind {
+    /// To where.
+    pub to: Location,
+    /// The records that go, in order.
+    pub removed: Vec<Record>,
+}
+
+impl Rewind {
+    /// The rewind of a history to a location in its text form, so that what is recorded there is done again; the root for
+    /// the run's beginning.
+    ///
+    /// # Errors
+    /// [`RewindError`].
+    pub fn plan(history: &[Record], location: impl fmt::Display) -> Result<Self, RewindError> {
+        let map = Map::of(history);
+        let to = map.locate(&location.to_string())?;
+        let removed: BTreeSet<u64> = history
+            .iter()
+            .filter(|record| map.goes(record, &to))
+            .map(|record| record.seq)
+            .collect();
+        check_undone(history, &removed)?;
+        let goes = |record: &&Record| match record.body {
+            Body::Undone { undoes, .. } => removed.contains(&undoes),
+            _ => removed.contains(&record.seq),
+        };
+        Ok(Self {
+            removed: history.iter().filter(goes).cloned().collect(),
+            to,
+        })
+    }
+
+    /// The messages that the removed records had taken.
+    pub fn taken(&self) -> impl Iterator<Item = &Message> {
+        self.removed.iter().flat_map(|record| match &record.body {
+            Body::Taken(messages) => messages.as_slice(),
+            _ => &[],
+        })
+    }
+
+    /// The children that the removed records had started and waited for.
+    pub fn children(&self) -> impl Iterator<Item = &RunId> {
+        self.removed.iter().filter_map(|record| match &record.body {
+            Body::Waiting(Waiting::Child {
+                id,
+                detached: false,
+            }) => Some(id),
+            _ => None,
+        })
+    }
+}
+
+/// What a recovery takes out of the history of a run that failed: its end, and the failures that it failed by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// The records that go, in order.
+    pub removed: Vec<Record>,
+    /// Children that failed, and have to be recovered, too: the run goes on waiting for them.
+    pub children: Vec<RunId>,
+}
+
+impl Recovery {
+    /// The recovery of a failed run. It resets exactly the failed outcomes that are the last head of their scope with every
+    /// ancestor last, too: those that the workflow did not go on after.
+    ///
+    /// # Errors
+    /// [`RewindError::NothingToRetry`], [`RewindError::Undone`].
+    pub fn plan(history: &[Record]) -> Result<Self, RewindError> {
+        let map = Map::of(history);
+        let failed: BTreeMap<&Location, Kind> = history
+            .iter()
+            .filter_map(|record| match &record.body {
+                Body::Ended(ended) if ended.outcome.is_err() && map.is_last(&record.location) => {
+                    Some((&record.location, ended.kind))
+                }
+                _ => None,
+            })
+            .collect();
+        if failed.is_empty() {
+            return Err(RewindError::NothingToRetry);
+        }
+        let mut children = Vec::new();
+        let mut goes = |record: &&Record| match (&record.body, failed.get(&record.location)) {
+            (Body::Finished(_), _) => true,
+            (
+                Body::Waiting(Waiting::Child {
+                    id,
+                    detached: false,
+                }),
+                Some(Kind::Child),
+            ) => {
+                children.push(id.clone());
+                false
+            }
+            (body, Some(_)) => !body.is_fact(),
+            (_, None) => false,
+        };
+        let removed: Vec<_> = history.iter().filter(&mut goes).cloned().collect();
+        let seqs = removed.iter().map(|record| record.seq).collect();
+        check_undone(history, &seqs)?;
+        Ok(Self { removed, children })
+    }
+}
+
+/// A copy of a history for another run, without what concerns only the first.
+///
+/// Waits and outcomes are copied, so what was done is not done again. Requests that were taken can no longer be answered, children that had not
+/// ended are started anew, and attempts that had only begun have not.
+pub fn fork(history: &[Record], rewind: Option<&Rewind>, from: &RunId, seed: u128) -> Vec<Record> {
+    let gone: BTreeSet<u64> = rewind
+        .iter()
+        .flat_map(|rewind| rewind.removed.iter().map(|record| record.seq))
+        .collect();
+    let ended: BTreeSet<&Location> = history
+        .iter()
+        .filter(|record| matches!(record.body, Body::Ended(_)))
+        .map(|record| &record.location)
+        .collect();
+    let stays = |record: &&Record| {
+        let copied = match &record.body {
+            Body::Finished(_) | Body::Undone { .. } => false,
+            Body::Control(control) => {
+                matches!(control, Control::Rewound { .. } | Control::Forked { .. })
+            }
+            Body::Waiting(Waiting::Child { .. })
+            | Body::Attempt {
+                state: AttemptState::Started,
+                ..
+            } => ended.contains(&record.location),
+            _ => true,
+        };
+        copied && !gone.contains(&record.seq)
+    };
+    let mut numbers = BTreeMap::new();
+    let mut copies = Vec::new();
+    for record in history.iter().filter(stays) {
+        let mut copy = record.clone();
+        copy.seq = copies.len() as u64 + 1;
+        numbers.insert(record.seq, copy.seq);
+        match &mut copy.body {
+            Body::Begun(begun) => {
+                begun.parent = None;
+                begun.forked_from = Some(from.clone());
+            }
+            Body::Taken(messages) => {
+                for message in messages {
+                    message.reply_to = None;
+                    // Its answer would be that of the first run's request.
+                    message.id ^= seed;
+                }
+            }
+            Body::Settled { up_to } => {
+                *up_to = numbers
+                    .range(..=*up_to)
+                    .next_back()
+                    .map_or(0, |(_, seq)| *seq);
+            }
+            _ => {}
+        }
+        copies.push(copy);
+    }
+    copies
+}
+
+/// What is recorded where.
+struct Map(BTreeMap<Location, Place>);
+
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+struct Place {
+    /// The number of the first record here or below.
+    first: u64,
+    /// The same, of what is no fact; 0 when there is nothing else.
+    head: u64,
+    /// Its members run side by side.
+    concurrent: bool,
+    /// Which branch won the race.
+    decided: bool,
+    /// It is a carried loop.
+    carries: bool,
+    /// It is an iteration of one, and its end is recorded.
+    boundary: bool,
+}
+
+impl Map {
+    fn of(history: &[Record]) -> Self {
+        let mut places: BTreeMap<Location, Place> = BTreeMap::new();
+        for record in history {
+            if is_about_the_run(&record.body) {
+                continue;
+            }
+            for location in ways(&record.location) {
+                let place = places.entry(location).or_default();
+                if place.first == 0 {
+                    place.first = record.seq;
+                }
+                if place.head == 0 && !record.body.is_fact() {
+                    place.head = record.seq;
+                }
+            }
+            let place = places.entry(record.location.clone()).or_default();
+            match &record.body {
+                Body::Opened(Opened::Join(_) | Opened::Race(_) | Opened::JoinAll(_)) => {
+                    place.concurrent = true;
+                }
+                Body::Opened(Opened::Carry(_)) => place.carries = true,
+                Body::Decided { .. } => place.decided = true,
+                Body::Carried { .. } => place.boundary = true,
+                _ => {}
+            }
+        }
+        Self(places)
+    }
+
+    fn get(&self, location: &Location) -> Place {
+        self.0.get(location).cloned().unwrap_or_default()
+    }
+
+    /// The location of this text form.
+    fn locate(&self, text: &str) -> Result<Location, RewindError> {
+        if text.is_empty() {
+            return Ok(Location::root());
+        }
+        let known = self.0.keys().find(|location| location.to_string() == *text);
+        let Some(to) = known else {
+            return Err(self.missing(text));
+        };
+        let mut above = Location::root();
+        for segment in to.segments() {
+            let here = self.get(&above);
+            if here.decided {
+                return Err(RewindError::Decided {
+                    location: text.to_owned(),
+                    race: above,
+                });
+            }
+            if here.carries
+                && let Segment::Iter(index @ 1..) = segment
+                && !self.get(&above.iteration(index - 1)).boundary
+            {
+                return Err(RewindError::Pruned {
+                    location: text.to_owned(),
+                    container: above,
+                });
+            }
+            above = above.child(segment);
+        }
+        Ok(to.clone())
+    }
+
+    /// Why there is nothing at a location.
+    fn missing(&self, text: &str) -> RewindError {
+        let location = text.to_owned();
+        // The innermost recorded container that the text begins with.
+        let above = self.0.iter().filter(|(above, _)| {
+            let above = above.to_string();
+            text.strip_prefix(&above)
+                .is_some_and(|rest| rest.starts_with(['/', '[']))
+        });
+        match above.max_by_key(|(above, _)| above.as_bytes().len()) {
+            Some((race, place)) if place.decided => RewindError::Decided {
+                location,
+                race: race.clone(),
+            },
+            Some((container, place)) if place.carries && self.is_pruned(container, text) => {
+                RewindError::Pruned {
+                    location,
+                    container: container.clone(),
+                }
+            }
+            _ => RewindError::Unknown { location },
+        }
+    }
+
+    /// Whether the text names an iteration of a carried loop before those that are kept.
+    fn is_pruned(&self, carried: &Location, text: &str) -> bool {
+        let prefix = format!("{carried}[");
+        let index = text
+            .strip_prefix(&prefix)
+            .and_then(|rest| rest.split(']').next())
+            .and_then(|index| index.parse::<u64>().ok());
+        let kept = self.0.keys().filter(|location| location.is_under(carried));
+        let lowest = kept
+            .filter_map(|location| {
+                let depth = carried.segments().count();
+                match location.segments().nth(depth) {
+                    Some(Segment::Iter(index)) => Some(index),
+                    _ => None,
+                }
+            })
+            .min();
+        matches!((index, lowest), (Some(index), Some(lowest)) if index < lowest)
+    }
+
+    /// Whether a record goes when the run is taken back to before `to`.
+    fn goes(&self, record: &Record, to: &Location) -> bool {
+        if is_about_the_run(&record.body) {
+            return matches!(record.body, Body::Finished(_));
+        }
+        if record.location.is_under(to) {
+            return true;
+        }
+        if to.is_under(&record.location) {
+            // A container that it lies in has come to no end any more.
+            return matches!(
+                record.body,
+                Body::Carried { .. } | Body::Closed(_) | Body::Decided { .. }
+            );
+        }
+        let (above, mine, its) = parting(&record.location, to);
+        !self.get(&above).concurrent && self.get(&mine).first > self.get(&its).first
+    }
+
+    /// Whether the code did nothing after this, and after nothing that it lies in.
+    fn is_last(&self, location: &Location) -> bool {
+        let mut above = Location::root();
+        for segment in location.segments() {
+            let mine = above.child(segment);
+            let (scope, place) = (self.get(&above), self.get(&mine));
+            if scope.decided || place.boundary {
+                return false;
+            }
+            let depth = above.segments().count() + 1;
+            let later = |(other, at): (&Location, &Place)| {
+                at.head > place.head && other.segments().count() == depth && other.is_under(&above)
+            };
+            if !scope.concurrent && self.0.iter().any(later) {
+                return false;
+            }
+            above = mine;
+        }
+        true
+    }
+}
+
+/// What was undone does not stay.
+fn check_undone(history: &[Record], removed: &BTreeSet<u64>) -> Result<(), RewindError> {
+    let undone: BTreeSet<u64> = history
+        .iter()
+        .filter_map(|record| match &record.body {
+            Body::Undone {
+                undoes,
+                outcome: Ok(()),
+                ..
+            } => Some(*undoes),
+            _ => None,
+        })
+        .collect();
+    let stays = history
+        .iter()
+        .find(|record| undone.contains(&record.seq) && !removed.contains(&record.seq));
+    match stays {
+        Some(record) => Err(RewindError::Undone {
+            undone: record.location.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a record says something of the run as a whole, and not of a place in it.
+fn is_about_the_run(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::Begun(_) | Body::Control(_) | Body::Finished(_) | Body::Undone { .. }
+    )
+}
+
+/// A location and everything that it lies in, but for the root.
+fn ways(location: &Location) -> Vec<Location> {
+    let mut at = Location::root();
+    location
+        .segments()
+        .map(|segment| {
+            at = at.child(segment);
+            at.clone()
+        })
+        .collect()
+}
+
+/// The innermost scope that two locations lie in, neither under the other, and the way into each from there.
+fn parting(one: &Location, other: &Location) -> (Location, Location, Location) {
+    let mut above = Location::root();
+    for (mine, its) in one.segments().zip(other.segments()) {
+        if mine != its {
+            return (above.clone(), above.child(mine), above.child(its));
+        }
+        above = above.child(mine);
+    }
+    (above.clone(), above.clone(), above)
+}
