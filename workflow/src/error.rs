@@ -1,6 +1,6 @@
 //! The one error for people who do not care which operation failed.
 
-use crate::engine::{AttachError, BuildError, CancelError, ParkedRun, StartError};
+use crate::engine::{AttachError, BuildError, CancelError, ControlError, ParkedRun, StartError};
 use crate::replay::{Failure, InvalidRunId, RunId};
 use crate::store::StoreError;
 
@@ -45,6 +45,9 @@ pub enum Error {
     /// It could not be cancelled.
     #[error(transparent)]
     Cancel(#[from] CancelError),
+    /// It could not be recovered, rewound or forked.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The engine could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -61,6 +64,7 @@ impl Error {
             | Self::Start(StartError::Store(error))
             | Self::Attach(AttachError::Store(error))
             | Self::Cancel(CancelError::Store(error))
+            | Self::Control(ControlError::Store(error))
             | Self::Build(BuildError::Store(error)) => error.is_retryable(),
             Self::ShutDown(_) | Self::Start(StartError::ShuttingDown) => true,
             _ => false,

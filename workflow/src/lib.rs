@@ -115,9 +115,9 @@ pub use context::{
 };
 #[cfg(feature = "engine")]
 pub use engine::{
-    AttachError, BuildError, CancelError, Clock, Definition, Engine, EngineBuilder, ErrorEvent,
-    ParkedRun, RequestError, Retry, RunHandle, SendError, StartError, Status, SystemClock,
-    TokioClock, Watch,
+    AttachError, BuildError, CancelError, Clock, ControlError, Definition, Engine, EngineBuilder,
+    ErrorEvent, ParkedRun, RequestError, Retry, Rewound, RunHandle, SendError, StartError, Status,
+    SystemClock, TokioClock, Watch,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

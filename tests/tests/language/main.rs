@@ -3,6 +3,7 @@
 mod attempt;
 mod carry;
 mod children;
+mod control;
 mod messages;
 mod progress;
 mod requests;

@@ -6,6 +6,7 @@
 mod board;
 mod builder;
 mod clock;
+mod control;
 mod driver;
 mod error;
 mod handle;
@@ -30,6 +31,7 @@ use tokio::time::Instant;
 
 pub use builder::EngineBuilder;
 pub use clock::{Clock, SystemClock, TokioClock};
+pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch};
 pub use hooks::{ErrorEvent, Retry};

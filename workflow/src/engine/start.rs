@@ -290,14 +290,14 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 /// A run on its way into memory. Nobody else brings it there.
-struct Coming {
+pub(super) struct Coming {
     inner: Arc<Inner>,
     run: RunKey,
 }
 
 impl Coming {
     /// Nothing when it is there, or on its way, or the engine is closing.
-    fn of(inner: &Arc<Inner>, run: RunKey) -> Option<Self> {
+    pub(super) fn of(inner: &Arc<Inner>, run: RunKey) -> Option<Self> {
         let mut runs = inner.runs();
         let free = !inner.is_closing()
             && !runs.by_key.contains_key(&run)

@@ -40,7 +40,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::engine::{AttachError, BuildError, CancelError, Engine, StartError};
+use crate::engine::{AttachError, BuildError, CancelError, ControlError, Engine, StartError};
 use crate::error::Error;
 use crate::store::StoreError;
 
@@ -136,6 +136,22 @@ impl Problem {
         }
     }
 
+    fn control(error: &ControlError) -> Self {
+        let (status, kind) = match error {
+            ControlError::Store(error) => return Self::store(error),
+            ControlError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
+            ControlError::InvalidId(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
+            ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+            ControlError::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            ControlError::State { .. } => (StatusCode::CONFLICT, "state"),
+            ControlError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+            ControlError::History { .. } | ControlError::Child { .. } => {
+                (StatusCode::CONFLICT, "history")
+            }
+        };
+        Self::new(status, kind, error)
+    }
+
     fn build(error: &BuildError) -> Self {
         match error {
             BuildError::Store(error) => Self::store(error),
@@ -173,6 +189,7 @@ impl From<&Error> for Problem {
             Error::Start(error) => Self::start(error),
             Error::Attach(error) => Self::attach(error),
             Error::Cancel(error) => Self::cancel(error),
+            Error::Control(error) => Self::control(error),
             Error::Build(error) => Self::build(error),
             Error::Store(error) => Self::store(error),
         }
