@@ -13,7 +13,7 @@ use workflow::{Engine, Error, Failure, FailureKind, RunState, sleep, step, workf
 const DIR: &str = "WORKFLOW_TEST_POISON_DIR";
 
 #[step(retries = 2)]
-async fn poison(_n: u32) -> u32 {
+async fn poison() -> u32 {
     std::process::abort();
 }
 
@@ -29,7 +29,7 @@ async fn deadly(first: bool) -> Result<u32, Failure> {
         slow(1).await?;
     }
     sleep!(nap, "20ms").await;
-    poison(1).await
+    poison().await
 }
 
 #[workflow]

@@ -189,12 +189,31 @@ async fn mixed(#[state] log: Log) -> Result<u32, Failure> {
     Ok(way + u32::from(tried.is_ok()))
 }
 
+#[workflow]
+async fn napping(rounds: u32, #[state] log: Log) -> Result<u32, Failure> {
+    'outer: for round in 0..rounds {
+        'inner: for turn in 0..2u32 {
+            #[step(name = "turn")]
+            act(&log, &format!("{round}.{turn}")).await?;
+            sleep!(nap, "1h").await;
+        }
+    }
+    #[step(name = "after")]
+    act(&log, "after").await?;
+    Ok(rounds)
+}
+
 async fn opened(world: &World, log: &Log) -> Engine {
     let builder = world.engine().state(log.clone());
     let builder = builder.workflow(steps).workflow(caught).workflow(branches);
     let builder = builder.workflow(child).workflow(parent).workflow(listening);
     let builder = builder.workflow(looping).workflow(racing).workflow(derived);
-    builder.workflow(mixed).build().await.unwrap()
+    builder
+        .workflow(mixed)
+        .workflow(napping)
+        .build()
+        .await
+        .unwrap()
 }
 
 async fn fresh() -> (World, Log, Engine) {
@@ -398,7 +417,7 @@ async fn what_ran_beside_the_target_stays() {
     assert_eq!(log.take(), ["a1", "a2", "b2"]);
 }
 
-// RVT-REPLAY-04 RVT-FIX-46 RVT-FIX-76
+// RVT-FIX-46
 #[tokio::test(start_paused = true)]
 async fn a_rewind_into_a_loop_keeps_earlier_iterations_and_versions() {
     let (_, log, engine) = fresh().await;
@@ -412,6 +431,28 @@ async fn a_rewind_into_a_loop_keeps_earlier_iterations_and_versions() {
     assert_eq!(run.result().await.unwrap(), 3);
     assert_eq!(log.take(), ["x", "y", "y", "z"]);
     assert_eq!(run.status().await.unwrap().records, 17);
+}
+
+// RVT-REPLAY-04 RVT-FIX-76
+#[tokio::test(start_paused = true)]
+async fn a_run_that_sleeps_in_a_loop_is_rewound_to_a_step_of_it() {
+    let (_, log, engine) = fresh().await;
+    let run = engine.start("a", napping(2)).await.unwrap();
+    pass(3 * 3_600_000 + 1_000).await;
+    assert_eq!(log.take(), ["0.0", "0.1", "1.0", "1.1"]);
+    run.rewind("outer[1]/inner[1]/turn").await.unwrap();
+    pass(1_000).await;
+    assert_eq!(log.take(), ["1.1"]);
+    // It sleeps again, from now on.
+    assert_eq!(run.status().await.unwrap().state, RunState::Waiting);
+    pass(3_500_000).await;
+    assert_eq!(log.take(), [""; 0]);
+    run.result().await.unwrap();
+    assert_eq!(log.take(), ["after"]);
+    // And when it has ended: the outer iteration before stays, that of the target is done again from there.
+    run.rewind("outer[1]/inner[0]/turn").await.unwrap();
+    run.result().await.unwrap();
+    assert_eq!(log.take(), ["1.0", "1.1", "after"]);
 }
 
 // U10 U15

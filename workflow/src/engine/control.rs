@@ -264,6 +264,8 @@ impl Inner {
     where
         P: Future<Output = Result<(Vec<Rewrite>, Vec<RunKey>, T), ControlError>>,
     {
+        // What is refused does not disturb the run.
+        plan().await?;
         let held = self.hold(run).await?;
         let mut written = Err(None);
         for _ in 0..TRIES {

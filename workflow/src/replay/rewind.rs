@@ -442,3 +442,262 @@ fn parting(one: &Location, other: &Location) -> (Location, Location, Location) {
     }
     (above.clone(), above.clone(), above)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Begun, CodeId, Ended, Failure, FailureKind, Payload, Timestamp};
+
+    /// A history of these records after its beginning, each where its location is written.
+    fn history(records: &[(&str, Body)]) -> Vec<Record> {
+        let begun = Begun {
+            workflow: "w".to_owned(),
+            input: Payload::json("{}"),
+            input_hash: 0,
+            seed: 7,
+            generation: 0,
+            parent: None,
+            forked_from: None,
+        };
+        let begun = ("", Body::Begun(Box::new(begun)));
+        let all = [&[begun], records].concat();
+        (1..)
+            .zip(all)
+            .map(|(seq, (at, body))| record(seq, at, body))
+            .collect()
+    }
+
+    fn record(seq: u64, at: &str, body: Body) -> Record {
+        let mut location = Location::root();
+        for (depth, name) in at.split('/').filter(|name| !name.is_empty()).enumerate() {
+            location = match (name.parse(), name.strip_prefix('|')) {
+                (Ok(index), _) => location.iteration(index),
+                (_, Some(branch)) => location.branch(branch),
+                _ => location.site(name),
+            };
+            assert!(depth < 9);
+        }
+        Record {
+            seq,
+            at: Timestamp::default(),
+            code: CodeId(1),
+            location,
+            body,
+        }
+    }
+
+    fn ended(outcome: Result<(), FailureKind>) -> Body {
+        let outcome = match outcome {
+            Ok(()) => Ok(Payload::json("1")),
+            Err(kind) => Err(Failure::new(kind, Location::root(), "no")),
+        };
+        Body::Ended(Ended {
+            kind: Kind::Step,
+            outcome,
+            attempts: 1,
+            started_at: Timestamp::default(),
+            input_hash: None,
+        })
+    }
+
+    fn done() -> Body {
+        ended(Ok(()))
+    }
+
+    fn failed() -> Body {
+        ended(Err(FailureKind::Exhausted))
+    }
+
+    fn end() -> Body {
+        let failure = Failure::new(FailureKind::Exhausted, Location::root(), "no");
+        Body::Finished(super::super::Finished::Failed(failure))
+    }
+
+    fn join() -> Body {
+        Body::Opened(Opened::Join(vec!["a".to_owned(), "b".to_owned()]))
+    }
+
+    fn undone(undoes: u64) -> Body {
+        Body::Undone {
+            undoes,
+            attempt: 1,
+            outcome: Ok(()),
+            skipped: None,
+        }
+    }
+
+    fn pin() -> Body {
+        Body::Pin {
+            value: 2,
+            latest: 2,
+        }
+    }
+
+    fn seqs(records: &[Record]) -> Vec<u64> {
+        records.iter().map(|record| record.seq).collect()
+    }
+
+    fn rewound(history: &[Record], to: &str) -> Vec<u64> {
+        seqs(&Rewind::plan(history, to).unwrap().removed)
+    }
+
+    // U15
+    #[test]
+    fn what_lies_sequentially_after_goes_and_what_runs_beside_stays() {
+        let history = history(&[
+            ("gate", pin()),
+            ("j", join()),
+            ("j/|a/a1", done()),
+            ("j/|b/b1", done()),
+            ("j/|a/gate", pin()),
+            ("j/|a/a2", done()),
+            ("j/|b/b2", done()),
+            ("late", pin()),
+            ("then", done()),
+            ("", end()),
+        ]);
+        assert_eq!(rewound(&history, "j/a/a2"), [7, 9, 10, 11]);
+        assert_eq!(rewound(&history, "j/a/a1"), [4, 6, 7, 9, 10, 11]);
+        assert_eq!(rewound(&history, "j/b"), [5, 8, 9, 10, 11]);
+        assert_eq!(rewound(&history, "then"), [10, 11]);
+        assert_eq!(rewound(&history, ""), [2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        let unknown = Rewind::plan(&history, "j/a/a3").unwrap_err();
+        assert_eq!(unknown.to_string(), "nothing is recorded at `j/a/a3`");
+    }
+
+    #[test]
+    fn an_iteration_that_is_gone_back_into_has_not_ended() {
+        let carry = Body::Opened(Opened::Carry(vec!["n".to_owned()]));
+        let carried = |next| Body::Carried {
+            next,
+            state: Payload::json("1"),
+        };
+        let history = history(&[
+            ("i", carry),
+            ("i/4", carried(5)),
+            ("i/5/s", done()),
+            ("i/5", carried(6)),
+            ("i/6/s", done()),
+            ("end", done()),
+        ]);
+        assert_eq!(rewound(&history, "i[5]/s"), [4, 5, 6, 7]);
+        assert_eq!(rewound(&history, "i[6]"), [6, 7]);
+        for gone in ["i[3]/s", "i[4]"] {
+            assert!(matches!(
+                Rewind::plan(&history, gone),
+                Err(RewindError::Pruned { .. })
+            ));
+        }
+        assert!(matches!(
+            Rewind::plan(&history, "i[7]/s"),
+            Err(RewindError::Unknown { .. })
+        ));
+    }
+
+    // RVT-FIX-50
+    #[test]
+    fn what_was_undone_does_not_stay() {
+        let history = history(&[
+            ("point", Body::Checkpoint),
+            ("book", done()),
+            ("pay", failed()),
+            ("", undone(3)),
+            ("", end()),
+        ]);
+        let refused = Recovery::plan(&history).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the effect of `book` was undone: rewind to it, or to what stands before it"
+        );
+        assert_eq!(Rewind::plan(&history, "pay"), Err(refused));
+        // With the effect goes the record that it was undone.
+        assert_eq!(rewound(&history, "book"), [3, 4, 5, 6]);
+    }
+
+    // U16
+    #[test]
+    fn only_what_the_workflow_did_not_go_on_after_is_retried() {
+        let attempt = Body::Attempt {
+            number: 1,
+            state: AttemptState::Failed {
+                failure: Failure::new(FailureKind::Exhausted, Location::root(), "no"),
+                wake_at: Timestamp::default(),
+            },
+        };
+        let history = history(&[
+            ("caught", failed()),
+            ("j", join()),
+            ("j/|a/caught", failed()),
+            ("j/|b/s", attempt),
+            ("j/|a/s", failed()),
+            ("j/|b/s", failed()),
+            ("j/|b/late", pin()),
+            ("", end()),
+        ]);
+        let plan = Recovery::plan(&history).unwrap();
+        assert_eq!(seqs(&plan.removed), [5, 6, 7, 9]);
+        assert_eq!(plan.children, []);
+    }
+
+    #[test]
+    fn a_failure_in_a_race_that_was_won_is_not_retried() {
+        let race = Body::Opened(Opened::Race(vec!["a".to_owned(), "b".to_owned()]));
+        let decided = Body::Decided {
+            branch: "a".to_owned(),
+        };
+        let history = history(&[
+            ("r", race),
+            ("r/|a/s", failed()),
+            ("r", decided),
+            ("", end()),
+        ]);
+        assert_eq!(Recovery::plan(&history), Err(RewindError::NothingToRetry));
+        for inside in ["r/a/s", "r/a", "r/b/lost"] {
+            assert!(
+                matches!(
+                    Rewind::plan(&history, inside),
+                    Err(RewindError::Decided { .. })
+                ),
+                "{inside}"
+            );
+        }
+        assert_eq!(rewound(&history, "r"), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_copy_is_numbered_anew_and_leaves_out_what_is_only_the_firsts() {
+        let id = RunId::from_stored("a/child");
+        let child = |detached| {
+            Body::Waiting(Waiting::Child {
+                id: id.clone(),
+                detached,
+            })
+        };
+        let started = Body::Attempt {
+            number: 1,
+            state: AttemptState::Started,
+        };
+        let history = history(&[
+            ("one", done()),
+            ("old", child(false)),
+            ("old", done()),
+            ("up", Body::Settled { up_to: 4 }),
+            ("new", child(false)),
+            ("begun", started),
+            ("last", done()),
+            ("", end()),
+        ]);
+        let from = RunId::from_stored("a");
+        let copy = fork(&history, None, &from, 9);
+        assert_eq!(seqs(&copy), [1, 2, 3, 4, 5, 6]);
+        let places: Vec<_> = copy
+            .iter()
+            .map(|record| record.location.to_string())
+            .collect();
+        assert_eq!(places, ["", "one", "old", "old", "up", "last"]);
+        assert_eq!(copy[4].body, Body::Settled { up_to: 4 });
+        let rewind = Rewind::plan(&history, "old").unwrap();
+        assert_eq!(fork(&history, Some(&rewind), &from, 9).len(), 2);
+        assert!(matches!(&copy[0].body, Body::Begun(begun) if begun.forked_from == Some(from)));
+    }
+}

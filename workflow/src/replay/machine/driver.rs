@@ -206,7 +206,7 @@ impl Replay {
         self.forced = false;
         self.durables = 0;
         let recovers = self.takes_back_unclean(&records);
-        let releases = self.releases();
+        let releases = self.releases() && finished.is_none();
         self.released = releases;
         let expected_seq = self.last_seq;
         self.in_flight = Some(in_flight);
