@@ -30,11 +30,6 @@ async fn shaky(calls: &Counter, dies: usize) -> u32 {
     step.attempt()
 }
 
-#[step(timeout = "none", at_most_once)]
-async fn once(calls: &Counter) -> u32 {
-    u32::try_from(calls.hit()).unwrap()
-}
-
 #[workflow]
 async fn dying(naps: bool, #[state] calls: Counter) -> Result<u32, Failure> {
     if naps {
@@ -51,19 +46,9 @@ async fn recovering(dies: usize, #[state] calls: Counter) -> Result<(u32, u32), 
     Ok((first, second))
 }
 
-#[workflow]
-async fn beside(#[state] calls: Counter) -> Result<u32, Failure> {
-    sleep!(first, "1s").await;
-    sleep!(nap, "1h").await;
-    once(&calls).await
-}
-
 async fn opened(world: &World, calls: &Counter) -> Engine {
     let builder = world.engine().state(calls.clone());
-    let builder = builder
-        .workflow(dying)
-        .workflow(recovering)
-        .workflow(beside);
+    let builder = builder.workflow(dying).workflow(recovering);
     builder.build().await.unwrap()
 }
 
@@ -127,15 +112,17 @@ async fn a_polite_shutdown_counts_for_nothing() {
     let mut world = World::new();
     for turn in 1..8 {
         let engine = opened(&world, &calls).await;
-        engine.start("a", dying(false)).await.unwrap();
+        engine.start("a", recovering(7)).await.unwrap();
         pass(20_000).await;
         assert_eq!(calls.count(), turn, "it is driven at once");
+        let status = engine.status("a").await.unwrap();
+        assert_eq!(status.state, RunState::Running);
         engine.shutdown(Duration::ZERO).await.unwrap();
         world = world.crash();
     }
     let engine = opened(&world, &calls).await;
-    let status = engine.status("a").await.unwrap();
-    assert_eq!(status.state, RunState::Running);
+    let run = engine.attach::<recovering>("a").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), (1, 1), "the first attempts");
 }
 
 // U19: openings that drive nothing are no attempts either.
@@ -182,23 +169,4 @@ async fn a_suspect_is_driven_when_the_others_have_come_to_rest() {
     assert_eq!((calls.count(), bad.count()), (2, before));
     pass(6_000).await;
     assert!(calls.count() > 2, "then it is its turn");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_step_that_is_announced_and_was_not_begun_is_not_interrupted() {
-    let calls = Counter::default();
-    let mut world = World::new();
-    let mut engine = opened(&world, &calls).await;
-    let run = engine.start("a", beside()).await.unwrap();
-    for _ in 0..6 {
-        (world, engine) = killed(world, engine, &calls).await;
-    }
-    pass(3_600_000).await;
-    drop(run);
-    let run = engine.attach::<beside>("a").await.unwrap();
-    match run.result().await {
-        Ok(value) => assert!(value > 0),
-        Err(error) => panic!("{error}"),
-    }
-    drop(world);
 }

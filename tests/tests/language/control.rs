@@ -606,7 +606,8 @@ async fn a_fork_goes_on_from_a_copy_and_leaves_the_first_run_alone() {
     assert_eq!(fork.result().await.unwrap(), "three");
     assert_eq!(log.take(), ["three"]);
     assert_eq!(run.history().await.unwrap(), before);
-    let whole = run.fork("c", None).await.unwrap();
+    engine.fork("a", "c", None).await.unwrap();
+    let whole = engine.attach::<steps>("c").await.unwrap();
     assert_eq!(whole.result().await.unwrap(), "three");
     assert_eq!(log.take(), [""; 0]);
     assert!(matches!(

@@ -149,6 +149,22 @@ impl Engine {
         self.inner.recover(run).await
     }
 
+    /// Starts a new run from a copy of another's history, whatever its workflow. As [`RunHandle::fork`].
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub async fn fork(
+        &self,
+        of: impl AsRef<str>,
+        id: impl AsRef<str>,
+        location: Option<&str>,
+    ) -> Result<RunId, ControlError> {
+        let id = RunId::new(id)?;
+        let run = self.run_of(of.as_ref()).await?;
+        self.inner.fork(run, &id, location).await?;
+        Ok(id)
+    }
+
     async fn run_of(&self, id: &str) -> Result<RunKey, ControlError> {
         let found = self.inner.store.find(&RunId::from_stored(id)).await?;
         let row = found.ok_or_else(|| ControlError::NotFound { id: id.to_owned() })?;

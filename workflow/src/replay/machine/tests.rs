@@ -8,6 +8,7 @@ use crate::replay::{Finished, Record, RunId, RunState};
 mod carry;
 mod facts;
 mod inbox;
+mod unclean;
 
 static A: Site = Site::new("a", Kind::Step, "a", "src/x.rs", 1);
 static B: Site = Site::new("b", Kind::Step, "b", "src/x.rs", 2);
