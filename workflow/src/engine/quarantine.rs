@@ -111,7 +111,7 @@ impl Inner {
             );
             state.held.insert((claim.died, run));
         }
-        if state.task.as_ref().is_none_or(JoinHandle::is_finished) && !self.is_closing() {
+        if state.task.is_none() && !self.is_closing() {
             state.task = Some(tokio::spawn(let_out(Arc::downgrade(self))));
         }
         true
@@ -173,8 +173,12 @@ async fn let_out(inner: Weak<Inner>) {
         let next = {
             let mut state = engine.quarantine.state();
             let next = state.held.pop_first();
-            if let Some((_, run)) = next {
-                state.free.insert(run);
+            match next {
+                Some((_, run)) => {
+                    state.free.insert(run);
+                }
+                // Whoever is held from now on needs another one.
+                None => state.task = None,
             }
             next
         };

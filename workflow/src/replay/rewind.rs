@@ -226,6 +226,8 @@ struct Place {
     first: u64,
     /// The same, of what is no fact; 0 when there is nothing else.
     head: u64,
+    /// The head of what comes last in it.
+    last: u64,
     /// Its members run side by side.
     concurrent: bool,
     /// Which branch won the race.
@@ -243,14 +245,19 @@ impl Map {
             if is_about_the_run(&record.body) {
                 continue;
             }
-            for location in ways(&record.location) {
-                let place = places.entry(location).or_default();
+            let mut above = Location::root();
+            for segment in record.location.segments() {
+                let location = above.child(segment);
+                let place = places.entry(location.clone()).or_default();
                 if place.first == 0 {
                     place.first = record.seq;
                 }
                 if place.head == 0 && !record.body.is_fact() {
                     place.head = record.seq;
+                    // Heads come in their order.
+                    places.entry(above).or_default().last = record.seq;
                 }
+                above = location;
             }
             let place = places.entry(record.location.clone()).or_default();
             match &record.body {
@@ -374,11 +381,7 @@ impl Map {
             if scope.decided || place.boundary {
                 return false;
             }
-            let depth = above.segments().count() + 1;
-            let later = |(other, at): (&Location, &Place)| {
-                at.head > place.head && other.segments().count() == depth && other.is_under(&above)
-            };
-            if !scope.concurrent && self.0.iter().any(later) {
+            if !scope.concurrent && scope.last > place.head {
                 return false;
             }
             above = mine;
@@ -417,18 +420,6 @@ fn is_about_the_run(body: &Body) -> bool {
         body,
         Body::Begun(_) | Body::Control(_) | Body::Finished(_) | Body::Undone { .. }
     )
-}
-
-/// A location and everything that it lies in, but for the root.
-fn ways(location: &Location) -> Vec<Location> {
-    let mut at = Location::root();
-    location
-        .segments()
-        .map(|segment| {
-            at = at.child(segment);
-            at.clone()
-        })
-        .collect()
 }
 
 /// The innermost scope that two locations lie in, neither under the other, and the way into each from there.
