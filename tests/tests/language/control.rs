@@ -311,6 +311,82 @@ async fn a_run_that_failed_by_its_child_is_recovered_with_it() {
     );
 }
 
+// U13 RVT-FIX-50: never on top of what was undone.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_rolled_back_is_recovered_from_its_checkpoint() {
+    let (world, log, engine) = fresh().await;
+    log.fails(&["two"]);
+    let run = engine.start("a", steps()).await.unwrap();
+    assert!(run.result().await.is_err());
+    log.take();
+    log.fails(&[]);
+    // What a roll-back leaves behind: a checkpoint was passed first, and `one` is undone.
+    let mut records = run.history().await.unwrap();
+    let mut like = |at: usize, location: &str, body: Body| {
+        let record = workflow::Record {
+            location: workflow::Location::root().site(location),
+            body,
+            ..records[at].clone()
+        };
+        records.insert(at, record);
+    };
+    like(1, "point", Body::Checkpoint);
+    let undone = Body::Undone {
+        undoes: 3,
+        attempt: 1,
+        outcome: Ok(()),
+        skipped: None,
+    };
+    like(5, "one", undone);
+    for (seq, record) in (1..).zip(&mut records) {
+        record.seq = seq;
+    }
+    rolled_back(&world, "b", records).await;
+    let run = engine.attach::<steps>("b").await.unwrap();
+    assert!(run.result().await.is_err());
+    run.recover().await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "three");
+    assert_eq!(log.take(), ["one", "two", "three"]);
+    let generation = |record: &workflow::Record| match &record.body {
+        Body::Control(Control::Rewound { generation, to, .. }) => {
+            Some((*generation, to.to_string()))
+        }
+        _ => None,
+    };
+    let history = run.history().await.unwrap();
+    assert_eq!(
+        history.iter().find_map(generation),
+        Some((1, "point".to_owned()))
+    );
+}
+
+/// Puts a failed run with this history into the store.
+async fn rolled_back(world: &World, id: &str, records: Vec<workflow::Record>) {
+    use workflow::store::{Append, Appended, InboxChange, NewRun, RunPatch, Store};
+    let store = &world.store;
+    let append = Append {
+        run: store.allocate(),
+        epoch: store.identity().boot,
+        number: 1,
+        expected_seq: 0,
+        create: Some(NewRun {
+            id: workflow::RunId::new(id).unwrap(),
+            workflow: "steps".to_owned(),
+            parent: None,
+            detached: false,
+        }),
+        records,
+        deletes: Vec::new(),
+        patch: RunPatch {
+            state: Some(RunState::Failed),
+            ..RunPatch::default()
+        },
+        inbox: InboxChange::default(),
+        posts: Vec::new(),
+    };
+    assert_eq!(store.append(append).await.unwrap(), Appended::Applied);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_recovered_says_why_and_stays_as_it_is() {
     let (_, log, engine) = fresh().await;

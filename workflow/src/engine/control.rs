@@ -139,11 +139,12 @@ impl Engine {
     }
 
     /// Retries a run that failed: the failures that ended it are forgotten, with their attempts, and it goes on where they were. What
-    /// the workflow went on after stays as it is. When it failed by the failure of a child, the child is recovered, too. It is
-    /// one transaction.
+    /// the workflow went on after stays as it is. When it failed by the failure of a child, the child is recovered, too. A run
+    /// that has rolled back is taken back to its first checkpoint instead, as by [`rewind`](Self::rewind): what was undone is done
+    /// again. It is one transaction.
     ///
     /// # Errors
-    /// [`ControlError`]: there is no such run, it did not fail, there is nothing to retry, or its effects were undone.
+    /// [`ControlError`]: there is no such run, it did not fail, or there is nothing to retry.
     pub async fn recover(&self, id: impl AsRef<str>) -> Result<(), ControlError> {
         let run = self.run_of(id.as_ref()).await?;
         self.inner.recover(run).await
@@ -243,7 +244,14 @@ impl Inner {
             let mut runs = vec![(run, None::<RunId>)];
             while let Some((run, parent)) = runs.pop() {
                 let loaded = self.loaded(run).await?;
-                match self.plan_recovery(&loaded) {
+                let planned = match self.plan_recovery(&loaded) {
+                    Err(ControlError::History {
+                        source: RewindError::Undone { .. },
+                        ..
+                    }) => self.plan_from_checkpoint(&loaded).await,
+                    planned => planned,
+                };
+                match planned {
                     Ok((rewrite, failed)) => {
                         rewrites.push(rewrite);
                         for child in failed {
@@ -422,6 +430,21 @@ impl Inner {
         let plan = Recovery::plan(history).map_err(|source| of_history(row, source))?;
         let rewrite = self.rewrite(row, &plan.removed, Control::Recovered);
         Ok((rewrite, plan.children))
+    }
+
+    /// The recovery of a run that rolled back: what was undone is done again, from its first checkpoint on.
+    async fn plan_from_checkpoint(
+        &self,
+        loaded: &Loaded,
+    ) -> Result<(Rewrite, Vec<RunId>), ControlError> {
+        let checkpoint = |record: &&Record| record.body == Body::Checkpoint;
+        let to = match loaded.history.iter().find(checkpoint) {
+            Some(checkpoint) => checkpoint.location.to_string(),
+            // Undone without one: from the beginning, then.
+            None => String::new(),
+        };
+        let (rewrite, _) = self.plan_rewind(loaded, &to).await?;
+        Ok((rewrite, Vec::new()))
     }
 
     /// A rewrite after which the run goes on at once.
