@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use workflow::MemoryStore;
 use workflow::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
 use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
-    RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
+    RunFilter, RunRow, Store, StoreError,
 };
 
 /// What happens to one append.
@@ -74,6 +74,9 @@ impl Store for FaultStore {
     }
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.0.cancel(run, at)
+    }
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.0.rewrite(rewrites)
     }
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
         self.0.find(id)

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use workflow::MemoryStore;
 use workflow::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
 use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
-    RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
+    RunFilter, RunRow, Store, StoreError,
 };
 
 use crate::pass;
@@ -72,6 +72,9 @@ impl Store for SlowStore {
     }
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.store.cancel(run, at)
+    }
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.store.rewrite(rewrites)
     }
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
         Box::pin(async move {

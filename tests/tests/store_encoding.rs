@@ -23,7 +23,8 @@ use workflow::store::encoding::{
     peek_record,
 };
 use workflow::store::{
-    Answer, Appended, CHILD_ENDED, DeadLetter, NewRun, Post, RedbStore, RunRow, Store, StoreError,
+    Answer, Appended, CHILD_ENDED, DeadLetter, NewRun, Post, RedbStore, Rewrite, RunPatch, RunRow,
+    Store, StoreError,
 };
 
 mod store_disk;
@@ -31,7 +32,9 @@ use store_disk::scene::{block_on, create, open, step};
 use store_disk::{Disk, Left};
 
 mod store_samples;
-use store_samples::{FAILURES, KINDS, bodies, ended, failure, payload, record, rows, taken};
+use store_samples::{
+    FAILURES, KINDS, bodies, ended, failure, later_rows, payload, record, rows, taken,
+};
 
 fn written(record: &Record) -> Bytes {
     let mut out = Vec::new();
@@ -100,6 +103,11 @@ fn rows_are_written_and_read_as_they_always_were() {
     let golden = golden("row", &found);
     assert_eq!(found, golden);
     for (row, bytes) in rows().iter().zip(&golden) {
+        assert_eq!(decode_row(row.key, bytes).unwrap(), *row);
+    }
+    let found: Vec<_> = later_rows().iter().map(row_written).collect();
+    assert_eq!(found, self::golden("row_later", &found));
+    for (row, bytes) in later_rows().iter().zip(&found) {
         assert_eq!(decode_row(row.key, bytes).unwrap(), *row);
     }
 }
@@ -387,7 +395,7 @@ fn a_record_of_an_unknown_kind_still_says_where_it_stands() {
 
 #[test]
 fn a_field_added_to_a_row_is_skipped_and_a_newer_row_is_not_guessed_at() {
-    let row = &rows()[0];
+    let row = &later_rows()[0];
     let longer = resealed(&row_written(row), |content| {
         content.extend_from_slice(b"a field of tomorrow");
     });
@@ -544,4 +552,49 @@ proptest! {
         let _ = decode_row(RunKey(1), &noisy);
         let _ = peek_record(&noisy);
     }
+}
+
+/// A batch that deletes single records, or says what was added to rows later.
+#[test]
+fn a_journal_with_rewrites_is_written_and_read_as_it_always_was() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let (mut owner, begin) = create(&store, "a");
+    block_on(store.append(begin)).unwrap();
+    let mut released = step(&mut owner, "one");
+    released.patch.released = true;
+    released.patch.unclean = Some(2);
+    block_on(store.append(released)).unwrap();
+    let rewrite = Rewrite {
+        run: owner.run,
+        expected_seq: 2,
+        remove: vec![2],
+        records: Vec::new(),
+        patch: RunPatch {
+            generation: Some(1),
+            unclean: Some(0),
+            ..RunPatch::default()
+        },
+        returns: Vec::new(),
+        posts: Vec::new(),
+    };
+    let rewritten = block_on(store.rewrite(vec![rewrite]));
+    assert_eq!(rewritten.unwrap(), Appended::Applied);
+    let copy = disk.after_power_cut(Left::All);
+    let database = Database::builder()
+        .create_with_backend(copy.backend())
+        .unwrap();
+    let journal = database.begin_read().unwrap().open_table(JOURNAL).unwrap();
+    let found: Vec<_> = journal
+        .iter()
+        .unwrap()
+        .map(|entry| Bytes::copy_from_slice(entry.unwrap().1.value()))
+        .collect();
+    assert_eq!(golden("journal_rewrite", &found), found);
+    drop((journal, database));
+    let store = open(&copy).unwrap();
+    let loaded = block_on(store.load(owner.run)).unwrap().unwrap();
+    assert_eq!(loaded.history.len(), 1);
+    let row = loaded.row;
+    assert_eq!((row.unclean, row.released, row.generation), (0, true, 1));
 }

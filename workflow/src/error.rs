@@ -1,7 +1,8 @@
 //! The one error for people who do not care which operation failed.
 
 use crate::engine::{
-    AttachError, BuildError, CancelError, ParkedRun, RequestError, SendError, StartError,
+    AttachError, BuildError, CancelError, ControlError, ParkedRun, RequestError, SendError,
+    StartError,
 };
 use crate::replay::{Failure, InvalidRunId, RunId};
 use crate::store::StoreError;
@@ -30,6 +31,14 @@ pub enum Error {
         /// Why not.
         detail: String,
     },
+    /// What the run published of its progress is not of the type asked for.
+    #[error("the progress of run `{id}` does not decode: {detail}")]
+    Progress {
+        /// The run.
+        id: RunId,
+        /// Why not.
+        detail: String,
+    },
     /// It could not be started.
     #[error(transparent)]
     Start(StartError),
@@ -45,6 +54,9 @@ pub enum Error {
     /// A request to it got no answer.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// It could not be recovered, rewound or forked.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The engine could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -63,6 +75,7 @@ impl Error {
             | Self::Cancel(CancelError::Store(error))
             | Self::Send(SendError::Store(error))
             | Self::Request(RequestError::Send(SendError::Store(error)))
+            | Self::Control(ControlError::Store(error))
             | Self::Build(BuildError::Store(error)) => error.is_retryable(),
             Self::ShutDown(_)
             | Self::Start(StartError::ShuttingDown)

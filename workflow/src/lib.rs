@@ -60,10 +60,13 @@
 //!
 //! - **A step fails**: it is retried by its policy, and what it gives at last, value or [`Failure`], is recorded. `?` lets
 //!   the failure end the workflow; without it, it is data.
-//! - **The process dies**: the run goes on when an engine opens the store again.
+//! - **The process dies**: the run goes on when an engine opens the store again. A body that was cut off has had an attempt; one that
+//!   keeps ending the process fails when its attempts are used up, and its run is driven alone meanwhile.
 //! - **The code changes under a live run**: each scope's sites must come in the recorded order. The first thing that does
 //!   not fit is a *divergence*: found before anything is run, reported with location, recorded, issued and the source line,
 //!   and the run is *parked*, untouched, until code that fits is deployed.
+//! - **A run failed, or went wrong**: [`RunHandle::recover`] retries what it failed by, [`RunHandle::rewind`] takes it back to a
+//!   location, [`RunHandle::fork`] does that in a copy.
 //! - **The store fails**: no attempt is used up, what a step gave is kept and written again.
 //!
 //! # Where things are
@@ -74,7 +77,7 @@
 //!
 //! - [`sleep!`], [`recv!`] and [`send!`] over a [`Channel`], [`now!`], [`uuid!`], [`random!`];
 //! - [`join!`], [`race!`], [`join_all!`], labelled loops with `#[key]` or `#[carry]`;
-//! - [`attempt!`]; [`checkpoint!`], `#[step(undo(..))]` and [`settle!`]; [`version!`] and [`removed!`];
+//! - [`attempt!`]; [`checkpoint!`], `#[step(undo(..))]` and [`settle!`]; [`version!`] and [`removed!`]; [`progress!`];
 //! - other workflows, awaited as a [`Call`].
 //!
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
@@ -125,9 +128,9 @@ pub use context::{
 };
 #[cfg(feature = "engine")]
 pub use engine::{
-    AttachError, BuildError, Cancel, CancelError, Clock, Definition, Engine, EngineBuilder,
-    ErrorEvent, ParkedRun, RequestError, Retry, RunHandle, SendError, SkipUndoError, StartError,
-    Status, SystemClock, TokioClock, Watch, Watched,
+    AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
+    EngineBuilder, ErrorEvent, ParkedRun, RequestError, Retry, Rewound, RunHandle, SendError,
+    SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

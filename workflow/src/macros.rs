@@ -287,3 +287,22 @@ macro_rules! rollback {
         $crate::__private::outside!("rollback")
     };
 }
+
+/// Publishes how far the run has come: `progress!(value)`. Whoever asks with [`RunHandle::progress`](crate::RunHandle::progress) gets
+/// the newest value.
+///
+/// The value is anything serde can write as JSON. It is no part of the history: nothing is recorded, no commit is forced, and a replay
+/// publishes nothing. It is seen at once in this process, and is stored with the next commit. It is stored as plain JSON,
+/// whatever the engine's codec: put no secret into it. A value that cannot be written is passed over, with a warning in the log.
+#[macro_export]
+macro_rules! progress {
+    (@site $cx:ident; $value:expr) => {
+        $crate::__private::progress($cx, &$value)
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("progress")
+    };
+}

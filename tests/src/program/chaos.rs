@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use workflow::replay::{Message, NewMessage, RunId, RunKey};
 use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
-    RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
+    RunFilter, RunRow, Store, StoreError,
 };
 use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
 
@@ -380,6 +380,10 @@ impl Store for Faulty {
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.inner.cancel(run, at)
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.inner.rewrite(rewrites)
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {

@@ -258,7 +258,10 @@ impl<'d> Drive<'d> {
         let Some(batch) = self.run.replay().poll_append(now) else {
             return;
         };
-        let row_changes = batch.state.is_some() || batch.wake_at.is_some() || batch.waits.is_some();
+        let row_changes = batch.state.is_some()
+            || batch.wake_at.is_some()
+            || batch.waits.is_some()
+            || batch.releases;
         let inbox_changes = !(batch.returns.is_empty()
             && batch.takes.is_empty()
             && batch.dead.is_empty()

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use workflow::replay::{Message, NewMessage, RunId, RunKey, RunState, Timestamp};
 use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
-    RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
+    RunFilter, RunRow, Store, StoreError,
 };
 use workflow::{Engine, Failure, MemoryStore, Record, StartError, sleep, step, workflow};
 use workflow_tests::{Counter, Fault, FaultStore, SlowStore, World, late, pass};
@@ -145,6 +145,9 @@ impl Store for CountsLoads {
     }
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.0.cancel(run, at)
+    }
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.0.rewrite(rewrites)
     }
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
         self.0.find(id)

@@ -17,3 +17,4 @@ mod reports;
 mod restarts;
 mod sleep;
 mod steps;
+mod unclean;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use workflow::replay::{Message, NewMessage, RunId, RunKey, RunState, Timestamp};
 use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
-    RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
+    RunFilter, RunRow, Store, StoreError,
 };
 use workflow::{
     BuildError, Clock, Engine, Error, Failure, MemoryStore, ParkReason, critical, join, sleep,
@@ -246,6 +246,9 @@ impl Store for TakenOver {
     }
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.0.cancel(run, at)
+    }
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.0.rewrite(rewrites)
     }
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
         self.0.find(id)

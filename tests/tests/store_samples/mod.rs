@@ -326,6 +326,10 @@ pub(crate) fn bodies() -> Vec<(&'static str, Vec<Body>)> {
             ],
         ),
         (
+            "control_forked",
+            vec![Body::Control(Control::Forked { seed: 7 << 100 })],
+        ),
+        (
             "finished",
             vec![
                 Body::Finished(Finished::Completed(payload())),
@@ -367,6 +371,8 @@ pub(crate) fn rows() -> Vec<RunRow> {
         progress: Some("{\"done\":3}".to_owned()),
         created_at: Timestamp::from_millis(1_764_475_944_000),
         updated_at: Timestamp::from_millis(1_764_475_944_123),
+        unclean: 0,
+        released: false,
         finished_at: Some(Timestamp::MAX),
     };
     let bare = RunRow {
@@ -400,4 +406,15 @@ pub(crate) fn rows() -> Vec<RunRow> {
             ..full.clone()
         }])
         .collect()
+}
+
+/// Rows with what was added to them later.
+pub(crate) fn later_rows() -> Vec<RunRow> {
+    let row = rows().swap_remove(0);
+    let unclean = |unclean, released| RunRow {
+        unclean,
+        released,
+        ..row.clone()
+    };
+    vec![unclean(300, true), unclean(0, true), unclean(1, false)]
 }

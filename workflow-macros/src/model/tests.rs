@@ -187,13 +187,24 @@ fn all_that_is_wrong_is_told_together_and_in_source_order() {
         "`retires` is not an option",
         "two branches of `both` are named `a`",
         "nothing durable can be done in an `async` block",
-        "`uuid!` is not awaited: it is derived",
+        "`uuid!` is not awaited: it is done at once",
     ];
     let said = wrong(body);
     assert_eq!(said.len(), starts.len(), "{said:#?}");
     for (said, start) in said.iter().zip(starts) {
         assert!(said.starts_with(start), "{said}");
     }
+}
+
+#[test]
+fn a_progress_is_one_value_and_no_site() {
+    assert_eq!(
+        sites("progress!(1); 'items: for n in list { progress!(n); progress!(count(n).await?); }"),
+        ["items Loop", "items[]/count Call"]
+    );
+    let said = wrong("progress!(1).await;");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("it is done at once"), "{said:?}");
 }
 
 #[test]

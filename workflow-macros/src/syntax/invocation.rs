@@ -57,6 +57,7 @@ durables! {
     Rollback { word: "rollback", shape: "back, to = begun", awaited: true }
     Settle { word: "settle", shape: "done", awaited: false }
     Removed { word: "removed", shape: "old_step, kind = \"step\"", awaited: false }
+    Progress { word: "progress", shape: "done", awaited: false }
     JoinAll { word: "join_all", shape: "ship_all, limit = 8, for item in items { ship(item).await? }", awaited: true }
 }
 

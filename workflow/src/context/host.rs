@@ -25,6 +25,16 @@ pub trait Host: Send + Sync {
         let _ = (location, attempt, max_retries);
     }
 
+    /// The code published how far it has come, as JSON.
+    fn progress(&self, json: &str) {
+        let _ = json;
+    }
+
+    /// What the code published cannot be written, and is passed over.
+    fn unpublished(&self, detail: &str) {
+        let _ = detail;
+    }
+
     /// What surrounds the polls of an attempt's body, asked once per attempt.
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
         let _ = step;

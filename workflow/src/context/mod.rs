@@ -28,6 +28,7 @@ mod host;
 mod join;
 mod join_all;
 mod looping;
+mod progress;
 mod race;
 mod recv;
 mod run;
@@ -82,6 +83,7 @@ pub(crate) mod sites {
     pub use super::join::enter_join;
     pub use super::join_all::{enter_all, key};
     pub use super::looping::{enter_carry, enter_loop, hold, iterate};
+    pub use super::progress::progress;
     pub use super::race::enter_race;
     pub use super::recv::{recv, recv_many, recv_within, send};
     pub use super::step::{blocking_step, in_place, lookup, millis, step, tag};

@@ -16,8 +16,6 @@ pub struct Run {
     host: Arc<dyn Host>,
     codec: Arc<dyn Codec>,
     payload_limit: usize,
-    seed: u128,
-    generation: u32,
     parked: OnceLock<Park>,
     undos: OnceLock<(&'static [Undo], Arc<States>)>,
 }
@@ -31,15 +29,12 @@ impl Run {
         codec: Arc<dyn Codec>,
         payload_limit: usize,
     ) -> Arc<Self> {
-        let (seed, generation) = (replay.seed(), replay.generation());
         Arc::new(Self {
             id,
             replay: Mutex::new(replay),
             host,
             codec,
             payload_limit,
-            seed,
-            generation,
             parked: OnceLock::new(),
             undos: OnceLock::new(),
         })
@@ -85,8 +80,8 @@ impl Run {
         &*self.codec
     }
 
-    pub(super) fn seed(&self) -> (u128, u32) {
-        (self.seed, self.generation)
+    pub(super) fn payload_limit(&self) -> usize {
+        self.payload_limit
     }
 
     /// Seals a value's JSON, unless it is too large.
@@ -175,6 +170,11 @@ impl Cx {
 
     pub(super) fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// What a site here derives its values from.
+    pub(super) fn identity(&self) -> (u128, u32) {
+        self.run.replay().identity(self.scope)
     }
 
     pub(super) fn location_of(&self, site: &Site) -> Location {

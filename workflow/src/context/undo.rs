@@ -402,6 +402,10 @@ fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
         .as_ref()
         .map(|payload| codec::open(run.codec(), payload))
         .transpose();
+    let seed = {
+        let replay = run.replay();
+        (replay.seed(), replay.generation())
+    };
     let step = CurrentStep::new(
         run.id().clone(),
         entry.location.clone(),
@@ -410,7 +414,7 @@ fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
             last: None,
         },
         Some(run.host().now().after(TIMEOUT)),
-        run.seed(),
+        seed,
     );
     let begun = output.and_then(|output| undo.begin(UndoArgs::new(output, states, step)));
     begun.map_err(|error| undo_failed(entry, &error.to_string()))

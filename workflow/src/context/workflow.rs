@@ -88,7 +88,7 @@ impl<W: Workflow> Call<W> {
 
     fn start(self, cx: &Cx, site: &'static Site, detached: bool) -> (Operation, RunId) {
         let location = cx.location_of(site);
-        let (_, generation) = cx.run().seed();
+        let (_, generation) = cx.identity();
         let usual = RunId::child(cx.run().id(), &location, generation);
         let given = match &self.id {
             Some(id) => RunId::new(id).map_err(BoxError::from),

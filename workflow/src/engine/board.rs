@@ -123,6 +123,11 @@ impl Board {
         }
     }
 
+    /// The run goes on after its end, or from before it: nothing that was told of it holds any more.
+    pub(crate) fn begin_again(&self) {
+        self.state().told = None;
+    }
+
     pub(crate) fn is_watched(&self) -> bool {
         self.state().watchers > 0
     }

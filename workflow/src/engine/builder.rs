@@ -12,6 +12,7 @@ use super::clock::{Clock, SystemClock};
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
 use super::mail::MessageIds;
+use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Engine, Inner, Runs};
@@ -183,6 +184,7 @@ impl EngineBuilder {
         let identity = store.identity();
         let seed = u64::from(std::process::id())
             ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
+        let opened_at = self.clock.now();
         let inner = Arc::new(Inner {
             identity,
             store,
@@ -199,6 +201,8 @@ impl EngineBuilder {
             random: Random::seeded(seed),
             boards: Boards::default(),
             scheduler: Scheduler::new(),
+            quarantine: Quarantine::default(),
+            opened_at,
             room: Arc::new(Semaphore::new(self.in_memory)),
             door: Arc::new(Semaphore::new(DOOR)),
             crowd: AtomicUsize::new(0),

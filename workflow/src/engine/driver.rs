@@ -380,6 +380,9 @@ impl Driver {
                 parked,
                 wake_at: batch.wake_at,
                 waits: batch.waits,
+                progress: batch.progress,
+                unclean: batch.recovers.then_some(0),
+                released: batch.releases,
                 at: now,
                 code: batch.code,
                 ..RunPatch::default()
@@ -542,6 +545,14 @@ impl Driver {
     fn rest(&mut self) -> Rest {
         self.door = None;
         let mut replay = self.run.replay();
+        if !self.draining()
+            && replay
+                .next_deadline()
+                .is_some_and(|at| at <= self.inner.clock.now())
+        {
+            // It does not rest: the timers say so next. Its row is not to say anything else meanwhile.
+            return Rest::Wait;
+        }
         if let Some(suspend) = replay.poll_suspend() {
             let waits = replay.waits_for_others();
             drop(replay);

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use super::board::{Board, Told};
 use super::{Cancel, Engine, ParkedRun};
 use crate::codec;
@@ -46,6 +48,8 @@ pub struct Status {
     pub finished_at: Option<Timestamp>,
     /// How many records its history has had.
     pub records: u64,
+    /// What `progress!` last published, as JSON.
+    pub progress: Option<String>,
 }
 
 impl<W: Workflow> RunHandle<W> {
@@ -83,6 +87,23 @@ impl<W: Workflow> RunHandle<W> {
     /// The store failed.
     pub async fn status(&self) -> Result<Status, Error> {
         Ok(self.engine.status(self.id.as_str()).await?)
+    }
+
+    /// What the run's [`progress!`](crate::progress) last published; `None` when it has published nothing. Also asked of a
+    /// run that waits or has ended.
+    ///
+    /// # Errors
+    /// [`Error::Progress`] when it is not a `T`, or the store failed.
+    pub async fn progress<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
+        let Some(json) = self.status().await?.progress else {
+            return Ok(None);
+        };
+        serde_json::from_str(&json)
+            .map(Some)
+            .map_err(|error| Error::Progress {
+                id: self.id.clone(),
+                detail: error.to_string(),
+            })
     }
 
     /// Waits for the run's end, across sleeps of any length, and gives its value. Asked again, it gives the same.

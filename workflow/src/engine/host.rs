@@ -40,6 +40,14 @@ impl Host for RunHost {
         self.inner.random.unit()
     }
 
+    fn progress(&self, json: &str) {
+        self.live.set_progress(json.to_owned());
+    }
+
+    fn unpublished(&self, detail: &str) {
+        tracing::warn!(run = %self.live.id, detail, "the run's progress cannot be published");
+    }
+
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
         let span = tracing::info_span!("workflow.step", location = %step.location(), attempt = step.attempt());
         (!span.is_disabled()).then(|| Box::new(Span(span)) as Box<dyn StepSpan>)

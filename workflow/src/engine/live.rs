@@ -34,6 +34,8 @@ pub(crate) struct Live {
     failing: Mutex<Vec<(Location, u32, u32)>>,
     /// The run that waits for its end.
     awaited_by: OnceLock<RunId>,
+    /// What it published last, as JSON, if it did since it came into memory.
+    progress: Mutex<Option<String>>,
     /// The task that drives it.
     task: Mutex<Task>,
 }
@@ -90,6 +92,7 @@ impl Live {
             evicting: Mutex::default(),
             failing: Mutex::default(),
             awaited_by: OnceLock::new(),
+            progress: Mutex::default(),
             task: Mutex::default(),
         }
     }
@@ -152,6 +155,17 @@ impl Live {
 
     pub(crate) fn awaited_by(&self) -> Option<&RunId> {
         self.awaited_by.get()
+    }
+
+    pub(crate) fn set_progress(&self, json: String) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        *progress = Some(json);
+    }
+
+    /// What it published last, if it did since it came into memory.
+    pub(crate) fn progress(&self) -> Option<String> {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.clone()
     }
 
     /// Something came into its inbox.

@@ -7,6 +7,7 @@ mod board;
 mod builder;
 mod cancel;
 mod clock;
+mod control;
 mod driver;
 mod error;
 mod handle;
@@ -14,6 +15,7 @@ mod hooks;
 mod host;
 mod live;
 mod mail;
+mod quarantine;
 mod registry;
 mod retry;
 mod rollback;
@@ -32,6 +34,7 @@ use tokio::time::Instant;
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock, TokioClock};
+pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
@@ -49,6 +52,7 @@ use hooks::Reporter;
 use host::Random;
 use live::Live;
 use mail::MessageIds;
+use quarantine::Quarantine;
 use registry::Registry;
 use scheduler::Scheduler;
 
@@ -103,6 +107,9 @@ pub(crate) struct Inner {
     pub(crate) random: Random,
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
+    pub(crate) quarantine: Quarantine,
+    /// When the engine was built.
+    pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
     /// Room for beginnings that are not durable yet.
@@ -133,6 +140,7 @@ impl Drop for Alive {
     fn drop(&mut self) {
         self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
+        drop(self.0.quarantine.stop());
         self.0.room.close();
         self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
@@ -214,7 +222,14 @@ impl Engine {
     /// # Errors
     /// [`AttachError::NotFound`], or the store failed.
     pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
-        self.row_of(id.as_ref()).await.map(Status::of)
+        let row = self.row_of(id.as_ref()).await?;
+        let live = self.inner.runs().by_key.get(&row.key).cloned();
+        let mut status = Status::of(row);
+        // What it published since its last commit is in memory only.
+        if let Some(progress) = live.and_then(|live| live.progress()) {
+            status.progress = Some(progress);
+        }
+        Ok(status)
     }
 
     /// Cancels a run, whatever its workflow. When it was awaited it is durable; the futures of the run are dropped. A body that
@@ -268,6 +283,10 @@ impl Engine {
         let inner = &self.inner;
         inner.closing.store(true, Ordering::SeqCst);
         inner.scheduler.stop();
+        if let Some(task) = inner.quarantine.stop() {
+            // It was told to end; its error says only that.
+            let _ = task.await;
+        }
         inner.room.close();
         inner.door.close();
         let by = ends(grace);
@@ -426,6 +445,7 @@ impl Status {
             updated_at: row.updated_at,
             finished_at: row.finished_at,
             records: row.last_seq,
+            progress: row.progress,
         }
     }
 }

@@ -615,7 +615,7 @@ impl Inner {
             return;
         }
         let run = coming.run;
-        let Loaded { row, history } = match self.store.load(run).await {
+        let Loaded { mut row, history } = match self.store.load(run).await {
             Ok(Some(loaded)) => loaded,
             Ok(None) => return,
             Err(error) => {
@@ -636,6 +636,10 @@ impl Inner {
         if row.epoch > self.identity.boot {
             // Whoever opened the store since drives it: bodies begun here would be begun twice, and in vain.
             return self.tell(run, Told::ShutDown);
+        }
+        let claim = self.claim_of(&row);
+        if self.holds_back(run, claim) {
+            return;
         }
         let number = self.last_number(&row);
         let entry = self.registry.get(&row.workflow);
@@ -687,7 +691,19 @@ impl Inner {
             return self.launch_rollback(&live, rollback, permit);
         }
         self.check_children(&row.id, &history);
-        let replay = Replay::load(history, self.code, row.standing());
+        if let Some(parked) = claim.hopeless()
+            && row.state != RunState::Parked
+        {
+            let exit = self.park(&live, parked).await;
+            return self.left_memory(&live, exit);
+        }
+        if let Some(exit) = self.stake(&live, &mut row, claim).await {
+            return self.left_memory(&live, exit);
+        }
+        let mut replay = Replay::load(history, self.code, row.standing());
+        if let Ok(replay) = &mut replay {
+            replay.handle_unclean(claim.died, self.clock.now());
+        }
         match (replay, input) {
             (Ok(replay), Some((input, _))) => {
                 self.launch(

@@ -41,7 +41,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::engine::{
-    AttachError, BuildError, CancelError, Engine, RequestError, SendError, StartError,
+    AttachError, BuildError, CancelError, ControlError, Engine, RequestError, SendError, StartError,
 };
 use crate::error::Error;
 use crate::store::StoreError;
@@ -165,6 +165,22 @@ impl Problem {
         }
     }
 
+    fn control(error: &ControlError) -> Self {
+        let (status, kind) = match error {
+            ControlError::Store(error) => return Self::store(error),
+            ControlError::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found"),
+            ControlError::InvalidId(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
+            ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+            ControlError::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            ControlError::State { .. } => (StatusCode::CONFLICT, "state"),
+            ControlError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
+            ControlError::History { .. } | ControlError::Child { .. } => {
+                (StatusCode::CONFLICT, "history")
+            }
+        };
+        Self::new(status, kind, error)
+    }
+
     fn build(error: &BuildError) -> Self {
         match error {
             BuildError::Store(error) => Self::store(error),
@@ -196,11 +212,15 @@ impl From<&Error> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error)
             }
             Error::Result { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "result", error),
+            Error::Progress { .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "progress", error)
+            }
             Error::Start(error) => Self::start(error),
             Error::Attach(error) => Self::attach(error),
             Error::Cancel(error) => Self::cancel(error),
             Error::Send(error) => Self::send(error),
             Error::Request(error) => Self::request(error),
+            Error::Control(error) => Self::control(error),
             Error::Build(error) => Self::build(error),
             Error::Store(error) => Self::store(error),
         }

@@ -10,6 +10,7 @@ mod machine;
 mod payload;
 mod record;
 mod retry;
+mod rewind;
 mod site;
 mod state;
 mod time;
@@ -29,6 +30,7 @@ pub use record::{
     Waiting,
 };
 pub use retry::Backoff;
+pub use rewind::{Recovery, Rewind, RewindError, fork};
 pub use site::{Kind, Site};
 pub use state::{ParkReason, RunState};
 pub use time::Timestamp;

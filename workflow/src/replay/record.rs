@@ -294,6 +294,12 @@ pub enum Control {
         /// How many records were removed.
         removed: u64,
     },
+    /// The run was forked from another one: everything before this is a copy. What is derived from then on has a seed of its
+    /// own.
+    Forked {
+        /// The seed.
+        seed: u128,
+    },
     /// A stage or an undo was skipped.
     Skipped {
         /// Why.

@@ -260,7 +260,7 @@ fn sooner(wake_at: Option<Timestamp>, at: Timestamp) -> Timestamp {
 }
 
 /// What a batch does to its run's inbox. Makes the run due when it waits for what is there already.
-fn receive<V: View>(
+pub(super) fn receive<V: View>(
     view: &mut V,
     transition: &mut Transition,
     change: InboxChange,
@@ -479,15 +479,15 @@ fn child_ended<V: View>(
 }
 
 /// The run whose batch does something to others.
-struct Sender {
-    run: RunKey,
-    epoch: u64,
-    at: Timestamp,
-    code: CodeId,
+pub(super) struct Sender {
+    pub(super) run: RunKey,
+    pub(super) epoch: u64,
+    pub(super) at: Timestamp,
+    pub(super) code: CodeId,
 }
 
 impl Sender {
-    fn post<V: View>(&self, view: &mut V, post: Post) -> Result<(), V::Fault> {
+    pub(super) fn post<V: View>(&self, view: &mut V, post: Post) -> Result<(), V::Fault> {
         match post {
             Post::Message {
                 to,
@@ -557,6 +557,7 @@ impl Sender {
             last_seq: records.len() as u64,
             create: Some(new),
             deletes: Vec::new(),
+            removed: Vec::new(),
             patch: RunPatch {
                 at: self.at,
                 code: self.code,

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::mail::{self, Effect, Stray, View};
+use super::rewrite::{self, Rewrite};
 use super::transition::Transition;
 use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
@@ -126,9 +127,9 @@ impl State {
         for effect in &transition.effects {
             run.receive(effect);
         }
-        if !transition.deletes.is_empty() {
+        if transition.prunes() {
             run.history
-                .retain(|record| !transition.deletes(&record.location));
+                .retain(|record| !transition.deletes(record.seq, &record.location));
         }
         run.history.extend(records);
 
@@ -286,6 +287,10 @@ impl Store for MemoryStore {
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.ask(move |state| mail::cancel(state, run, at))
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        self.ask(|state| rewrite::rewrite(state, rewrites))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {

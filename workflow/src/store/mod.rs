@@ -13,6 +13,7 @@ mod mail;
 mod memory;
 #[cfg(feature = "redb")]
 pub mod redb;
+mod rewrite;
 mod run;
 mod transition;
 
@@ -20,6 +21,7 @@ mod transition;
 pub use self::redb::RedbStore;
 pub use error::StoreError;
 pub use memory::MemoryStore;
+pub use rewrite::Rewrite;
 pub use run::{NewRun, Page, Parked, RunFilter, RunPatch, RunRow};
 
 use std::fmt;
@@ -66,6 +68,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// its owner is refused; its wake time and waits are gone, and its last record is `Finished(Cancelled)`.
     /// `Final` when the run is final, or does not exist.
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>>;
+
+    /// Changes what runs have behind them, which no owner does: all of these in one transaction, or none. A run that has ended
+    /// may go on by it. `Lost` when one of the runs is no longer as the writer saw it, `Final` when one does not exist; then
+    /// nothing is written. Whoever drives such a run is refused from then on, for its batches build on a record that is no
+    /// longer the last.
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>>;
 
     /// The row of the run with this id.
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>>;

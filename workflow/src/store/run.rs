@@ -37,6 +37,10 @@ pub struct RunRow {
     pub detached: bool,
     /// What `progress!` last published, as JSON.
     pub progress: Option<String>,
+    /// How many owners in a row are known to have died while they drove it, without anything it did becoming durable.
+    pub unclean: u32,
+    /// True when its last owner let go of it in the middle of something, and did not die.
+    pub released: bool,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -106,6 +110,12 @@ pub struct RunPatch {
     pub waits: Option<Option<Vec<String>>>,
     /// What `progress!` published.
     pub progress: Option<String>,
+    /// The new count of unclean claims.
+    pub unclean: Option<u32>,
+    /// The owner lets go of the run with this batch. Its next batch takes that back.
+    pub released: bool,
+    /// The new generation.
+    pub generation: Option<u32>,
     /// When the batch closed; becomes `updated_at`.
     pub at: Timestamp,
     /// The code that wrote it.

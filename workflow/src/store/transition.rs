@@ -16,6 +16,8 @@ pub(crate) struct Transition {
     pub(crate) last_seq: u64,
     pub(crate) create: Option<NewRun>,
     pub(crate) deletes: Vec<Location>,
+    /// Single records that are deleted, by number, in order: what a rewrite takes out.
+    pub(crate) removed: Vec<u64>,
     pub(crate) patch: RunPatch,
     /// What becomes of messages; of most batches, nothing.
     pub(crate) effects: Vec<Effect>,
@@ -49,6 +51,7 @@ impl Append {
                 last_seq,
                 create: self.create,
                 deletes: self.deletes,
+                removed: Vec::new(),
                 patch: self.patch,
                 effects: Vec::new(),
             },
@@ -60,7 +63,7 @@ impl Append {
 }
 
 /// The number of the last of these records, which have to follow record `last_seq` without a gap.
-fn follow(mut last_seq: u64, records: &[Record]) -> Result<u64, StoreError> {
+pub(super) fn follow(mut last_seq: u64, records: &[Record]) -> Result<u64, StoreError> {
     for record in records {
         if record.seq != last_seq + 1 {
             return Err(StoreError::Conflict {
@@ -85,6 +88,7 @@ impl Transition {
             last_seq: seq,
             create: None,
             deletes: Vec::new(),
+            removed: Vec::new(),
             patch: RunPatch {
                 state: Some(RunState::Cancelled),
                 at,
@@ -116,6 +120,7 @@ impl Transition {
             last_seq: 0,
             create: None,
             deletes: Vec::new(),
+            removed: Vec::new(),
             patch: RunPatch::default(),
             effects: Vec::new(),
         }
@@ -136,6 +141,7 @@ impl Transition {
             last_seq: row.last_seq,
             create: None,
             deletes: Vec::new(),
+            removed: Vec::new(),
             patch: RunPatch {
                 at,
                 code: row.advanced_by,
@@ -195,6 +201,8 @@ impl Transition {
             parent: new.parent.clone(),
             detached: new.detached,
             progress: None,
+            unclean: 0,
+            released: false,
             created_at: self.patch.at,
             updated_at: self.patch.at,
             finished_at: None,
@@ -213,6 +221,13 @@ impl Transition {
         }
         if self.number > 0 {
             row.last_append = (self.epoch, self.number);
+            row.released = patch.released;
+        }
+        if let Some(unclean) = patch.unclean {
+            row.unclean = unclean;
+        }
+        if let Some(generation) = patch.generation {
+            row.generation = generation;
         }
         row.advanced_by = patch.code;
         // Messages are stamped by it, and their stamps never decrease.
@@ -231,6 +246,7 @@ impl Transition {
         }
         if let Some(state) = patch.state {
             row.state = state;
+            row.finished_at = None;
             if state.is_final() {
                 row.wake_at = None;
                 row.waits = None;
@@ -255,9 +271,15 @@ impl Transition {
         }
     }
 
-    /// Whether it deletes a record that stood there before it.
-    pub(crate) fn deletes(&self, location: &Location) -> bool {
-        self.deletes.iter().any(|scope| location.is_under(scope))
+    /// Whether it deletes records at all.
+    pub(crate) fn prunes(&self) -> bool {
+        !self.deletes.is_empty() || !self.removed.is_empty()
+    }
+
+    /// Whether it deletes the record of this number that stood there before it.
+    pub(crate) fn deletes(&self, seq: u64, location: &Location) -> bool {
+        self.removed.binary_search(&seq).is_ok()
+            || self.deletes.iter().any(|scope| location.is_under(scope))
     }
 }
 

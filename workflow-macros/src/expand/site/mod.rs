@@ -107,6 +107,13 @@ pub(crate) fn bare(mac: &mut Macro, cx: &Ident, site: &TokenStream) {
     mac.tokens = at_site(cx, site);
 }
 
+// Input:  progress!(VALUE)
+// Output: progress!(@site __workflow_cx; VALUE)
+pub(crate) fn progress(mac: &mut Macro, cx: &Ident, value: &Expr) {
+    let head = quote_spanned!(Span::mixed_site()=> @site #cx;);
+    mac.tokens = quote!(#head #value);
+}
+
 pub(crate) fn sleep(mac: &mut Macro, cx: &Ident, site: &TokenStream, argument: &Expr, until: bool) {
     let head = at_site(cx, site);
     mac.tokens = if until {

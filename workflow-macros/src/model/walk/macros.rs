@@ -54,6 +54,9 @@ impl Walk<'_> {
     }
 
     fn rewrite(&mut self, durable: Durable, mac: &mut Macro) {
+        if durable == Durable::Progress {
+            return self.progress(mac);
+        }
         let (named, list) = match self.read(durable, mac) {
             Ok(read) => read,
             Err(report) => return print::unread(mac, &report),
@@ -76,6 +79,8 @@ impl Walk<'_> {
             Durable::Rollback => self.rollback(mac, named, list),
             Durable::Settle => self.bare(mac, durable, Kind::Settle, named, &list),
             Durable::Removed => self.removed(mac, named, list),
+            // It has no name, and was read before.
+            Durable::Progress => {}
         }
     }
 
@@ -113,6 +118,32 @@ impl Walk<'_> {
             self.errors.push(span, text);
         }
         Ok((Named { name, span }, list.collect()))
+    }
+
+    /// A value to be published. It is no site: nothing of it is recorded, so it has no name.
+    fn progress(&mut self, mac: &mut Macro) {
+        let durable = Durable::Progress;
+        let mut list = match arguments(mac.tokens.clone()) {
+            Ok(list) => list,
+            Err(wrong) => {
+                let text = messages::MACRO_INPUT.with(&[
+                    durable.word(),
+                    &wrong.to_string(),
+                    durable.shape(),
+                ]);
+                return print::unread(mac, &Report::new(wrong.span(), text));
+            }
+        };
+        let Some(mut value) = list.pop() else {
+            return misshapen(mac, durable, None);
+        };
+        if !list.is_empty() {
+            return misshapen(mac, durable, Some(&value));
+        }
+        self.in_site += 1;
+        self.visit_expr_mut(&mut value);
+        self.in_site -= 1;
+        print::progress(mac, &self.cx(), &value);
     }
 
     fn sleep(&mut self, mac: &mut Macro, Named { name, span }: Named, mut list: Vec<Expr>) {

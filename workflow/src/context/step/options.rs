@@ -119,6 +119,7 @@ impl StepOptions {
     pub(super) fn op(&self) -> Op {
         let announced = self.is_at_most_once();
         Op::Step {
+            attempts: self.attempts(),
             // What is undone is recorded for sure, whatever the step's definition says.
             ephemeral: self.ephemeral.unwrap_or(false) && self.undoing.is_none(),
             announced,

@@ -470,11 +470,13 @@ impl Replay {
                 ephemeral,
                 announced,
                 undoing,
+                attempts,
             } => {
                 let mut step = Stepping {
                     ephemeral,
                     announced,
                     undoing,
+                    attempts,
                     ..Stepping::default()
                 };
                 if let Some((number, failure, wake_at)) = rare.and_then(|rare| rare.failed.take()) {
@@ -547,7 +549,28 @@ impl Replay {
                     self.interrupt(node, number);
                     return;
                 }
-                if let Some(wake_at) = step.wake_at {
+                // One that is announced before it begins was not begun.
+                if !step.announced && self.unclean.counts_for(step.wake_at) {
+                    let claims = self.unclean.claims;
+                    let step = &mut *step;
+                    step.failed = step.failed.saturating_add(claims);
+                    let failed = step.failed;
+                    if failed >= step.attempts.max(2) {
+                        step.ended = true;
+                        self.interrupt(node, failed);
+                        return;
+                    }
+                    let failure = self.interrupted(node, failed);
+                    if let Some(step) = self.tree.get_mut(node).stepping() {
+                        step.last = Some(failure);
+                    }
+                }
+                let Some(pending) = &mut self.tree.get_mut(node).op else {
+                    return;
+                };
+                if let Doing::Step(step) = &pending.op
+                    && let Some(wake_at) = step.wake_at
+                {
                     self.deadlines.insert((wake_at, node));
                 }
                 pending.wake();
@@ -568,12 +591,16 @@ impl Replay {
         queued.notify = Some((node, stamp));
     }
 
-    fn interrupt(&mut self, node: u32, number: u32) {
+    fn interrupted(&self, node: u32, number: u32) -> Failure {
         let location = self.tree.location_of(node);
         let message =
             "the process ended while the body ran; whether its effect happened is unknown";
-        let failure = Failure::new(crate::replay::FailureKind::Interrupted, location, message)
-            .with_attempts(number);
+        Failure::new(crate::replay::FailureKind::Interrupted, location, message)
+            .with_attempts(number)
+    }
+
+    fn interrupt(&mut self, node: u32, number: u32) {
+        let failure = self.interrupted(node, number);
         let ended = Ended {
             kind: Kind::Step,
             outcome: Err(failure),

@@ -48,6 +48,12 @@ pub struct Batch {
     pub seen: u64,
     /// What is done to others in the same transaction.
     pub sent: Vec<Sent>,
+    /// True when what is written shows that the run did not die with its earlier owners: their count starts anew.
+    pub recovers: bool,
+    /// True when the run is let go of with this batch.
+    pub releases: bool,
+    /// How far the run says it has come, as JSON, if it said so since the last batch.
+    pub progress: Option<String>,
     /// The code that wrote it.
     pub code: CodeId,
 }
@@ -191,6 +197,9 @@ impl Replay {
         }
         self.forced = false;
         self.durables = 0;
+        let recovers = self.takes_back_unclean(&records);
+        let releases = self.releases() && finished.is_none();
+        self.released = releases;
         let expected_seq = self.last_seq;
         self.in_flight = Some(in_flight);
         let deletes = std::mem::take(&mut self.deletes);
@@ -207,6 +216,9 @@ impl Replay {
             dead: std::mem::take(&mut self.inbox.dead),
             seen: self.inbox.seen,
             sent,
+            recovers,
+            releases,
+            progress: self.progress.take(),
             code: self.code,
         })
     }
@@ -223,7 +235,7 @@ impl Replay {
         if self.draining || self.inbox.has_waiters() {
             self.record_arrivals();
         }
-        if !self.queue.is_empty() || self.inbox.has_changes() || self.row != self.standing() {
+        if self.has_news() {
             self.forced = true;
             return None;
         }
@@ -408,9 +420,17 @@ impl Replay {
             return false;
         }
         // What was forced may have been forgotten since, with a branch that lost.
-        let forced = self.forced
-            && (!self.queue.is_empty() || self.inbox.has_changes() || self.row != self.standing());
+        let forced = self.forced && self.has_news();
         forced || self.durables > 0
+    }
+
+    /// True when a batch would say something that is not durable yet.
+    fn has_news(&self) -> bool {
+        !self.queue.is_empty()
+            || self.inbox.has_changes()
+            || self.progress.is_some()
+            || (self.releases() && !self.released && !self.is_resting())
+            || self.row != self.standing()
     }
 
     /// What the run's row has to say while it runs on, or rests.

@@ -458,11 +458,14 @@ impl Replay {
             self.push_sent(node, Kind::Child, Ok(Sent::Child(child)));
             return;
         }
-        let stamp = self.tree.get(node).stamp;
-        self.inbox.children.insert(child.id.clone(), (node, stamp));
+        let found = self.tree.get(node);
+        let stamp = found.stamp;
+        // One that was started has the id that it was started with, whatever it would get now.
+        let started = found.rare.as_ref().and_then(|rare| rare.child.clone());
+        let id = started.as_ref().unwrap_or(&child.id);
+        self.inbox.children.insert(id.clone(), (node, stamp));
         self.inbox.untimed += 1;
-        let started = self.tree.get(node).rare.as_ref();
-        if started.is_none_or(|rare| rare.child.is_none()) {
+        if started.is_none() {
             self.tree.rare(node).child = Some(child.id.clone());
             let waiting = Waiting::Child {
                 id: child.id.clone(),

@@ -61,6 +61,10 @@ impl Replay {
                 });
             }
             replay.last_seq = record.seq;
+            if let Body::Control(control) = &record.body {
+                replay.load_control(record.seq, control);
+                continue;
+            }
             if record.body.is_fact() {
                 replay.ledger.take(&record.location, &record.body);
                 replay.load_fact(record.location, &record.body);
@@ -189,7 +193,11 @@ impl Replay {
                 self.load_boundary(node, Outcome::Carried { next, state });
                 return Ok(());
             }
-            Body::Decided { branch } => self.tree.rare(node).decided = Some(branch),
+            Body::Decided { branch } => {
+                let rare = self.tree.rare(node);
+                rare.decided = Some(branch);
+                rare.decided_seq = seq;
+            }
             _ => return Err(HistoryError::Unsupported { seq, location }),
         }
         self.tree.get_mut(node).unconsumed += 1;

@@ -47,6 +47,7 @@
 //! 11. The wake time is a function of the pending waits.
 //! 12. There is no clock, no randomness and no hash order in here.
 
+mod ages;
 mod carry;
 mod code;
 mod driver;
@@ -54,7 +55,9 @@ mod facts;
 mod inbox;
 mod ledger;
 mod load;
+mod progress;
 mod tree;
+mod unclean;
 
 #[cfg(test)]
 mod tests;
@@ -71,10 +74,12 @@ use super::{
     Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
     Recorded, RunId, Segment, Site, Timestamp,
 };
+use ages::Age;
 use facts::Fact;
 use inbox::Inbox;
 pub use ledger::{Ledger, LedgerEntry, Undoing, Unwinding, ledger_location};
 use tree::{Pending, Tree};
+use unclean::Unclean;
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,6 +111,9 @@ pub enum Op {
         announced: bool,
         /// How its effect is undone, if it can be.
         undoing: Option<Undoing>,
+        /// How many attempts it may have in all. Only those that ended with the process are counted here; of the others,
+        /// whoever runs the body says whether one follows.
+        attempts: u32,
     },
     /// The instant of arrival, handed out as a JSON number of milliseconds.
     Now {
@@ -324,6 +332,8 @@ struct InFlight {
 pub struct Replay {
     seed: u128,
     generation: u32,
+    /// The seeds and generations that the run has had, in order.
+    ages: Vec<Age>,
     code: CodeId,
     phase: Phase,
     tree: Tree,
@@ -362,9 +372,15 @@ pub struct Replay {
     /// Steps that may not run yet for a reason that concerns them all.
     held: Vec<(u32, u32)>,
     divergence: Option<Box<Divergence>>,
+    /// What the code published since the last batch was closed.
+    progress: Option<String>,
     /// What the run's row says, as of the last batch closed.
     row: Standing,
     draining: bool,
+    /// The last batch said that the run is let go of.
+    released: bool,
+    /// What is known of earlier owners that died.
+    unclean: Unclean,
 }
 
 impl Replay {
@@ -385,6 +401,7 @@ impl Replay {
         Self {
             seed: begun.seed,
             generation: begun.generation,
+            ages: vec![Age::first(begun.seed, begun.generation)],
             code,
             phase: Phase::Replaying,
             tree: Tree::new(),
@@ -411,8 +428,11 @@ impl Replay {
             before_gate: Vec::new(),
             held: Vec::new(),
             divergence: None,
+            progress: None,
             row: Standing::default(),
             draining: false,
+            released: false,
+            unclean: Unclean::default(),
         }
     }
 
@@ -428,12 +448,12 @@ impl Replay {
         self.divergence.as_deref()
     }
 
-    /// The run's seed, for what is derived.
+    /// The run's seed, for what is derived from now on.
     pub fn seed(&self) -> u128 {
         self.seed
     }
 
-    /// The run's generation, for what is derived.
+    /// The run's generation, for what is derived from now on.
     pub fn generation(&self) -> u32 {
         self.generation
     }
@@ -544,6 +564,7 @@ impl Replay {
         self.phase = Phase::Diverged;
         self.queue.clear();
         self.deletes.clear();
+        self.progress = None;
         self.inbox.clear_changes();
         self.turns.clear();
     }

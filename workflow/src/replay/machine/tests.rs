@@ -9,6 +9,7 @@ mod carry;
 mod facts;
 mod inbox;
 mod ledger;
+mod unclean;
 
 static A: Site = Site::new("a", Kind::Step, "a", "src/x.rs", 1);
 static B: Site = Site::new("b", Kind::Step, "b", "src/x.rs", 2);
@@ -18,6 +19,7 @@ static Z: Site = Site::new("z", Kind::Sleep, "z", "src/x.rs", 5);
 static N: Site = Site::new("n", Kind::Now, "n", "src/x.rs", 6);
 
 const STEP: Op = Op::Step {
+    attempts: 4,
     ephemeral: false,
     announced: false,
     undoing: None,
@@ -404,6 +406,7 @@ fn a_failed_attempt_is_remembered_with_its_wake_time() {
 #[test]
 fn an_announced_attempt_that_never_ended_is_interrupted_and_not_run_again() {
     let op = Op::Step {
+        attempts: 4,
         ephemeral: false,
         announced: true,
         undoing: None,
@@ -481,6 +484,7 @@ fn a_step_that_is_held_by_a_choice_made_during_a_commit_still_begins() {
 #[test]
 fn an_announced_attempt_still_begins_when_the_run_is_to_leave_memory() {
     let announced = Op::Step {
+        attempts: 4,
         ephemeral: false,
         announced: true,
         undoing: None,

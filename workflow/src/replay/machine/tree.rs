@@ -144,6 +144,8 @@ pub(super) struct Rare {
     pub(super) opened: Option<Opened>,
     /// The recorded winner of a race.
     pub(super) decided: Option<String>,
+    /// The number of the record that says so.
+    pub(super) decided_seq: u64,
     /// The recorded deadline of a sleep or receive.
     pub(super) until: Option<Timestamp>,
     /// The last failed attempt: its number, how it failed, and when the next may begin.
@@ -208,6 +210,8 @@ pub(super) struct Stepping {
     pub(super) ephemeral: bool,
     pub(super) announced: bool,
     pub(super) undoing: Option<Undoing>,
+    /// How many attempts it may have in all.
+    pub(super) attempts: u32,
     /// Its body is running, or is announced.
     pub(super) alive: bool,
     /// Its body is announced, and has not begun.

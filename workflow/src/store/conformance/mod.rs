@@ -15,6 +15,7 @@ mod crowds;
 mod messages;
 mod posts;
 mod reads;
+mod rewrites;
 mod scene;
 
 use std::pin::pin;
@@ -31,6 +32,7 @@ pub use crowds::*;
 pub use messages::*;
 pub use posts::*;
 pub use reads::*;
+pub use rewrites::*;
 
 /// How the laws get at stores of a kind.
 pub trait Harness: Send + Sized + 'static {
@@ -145,6 +147,12 @@ macro_rules! conformance {
             a_parent_is_told_of_the_end_of_its_child
             who_does_not_wait_for_a_child_is_not_told
             many_senders_at_once_are_all_heard
+            a_rewrite_takes_single_records_out_of_a_run_that_has_ended
+            a_run_goes_on_after_a_rewrite
+            the_owner_of_a_rewritten_run_is_refused
+            rewrites_are_written_together_or_not_at_all
+            a_rewrite_gives_messages_back_and_posts
+            an_owner_that_lets_go_says_so_until_the_next_batch
         }
     };
     (@laws $harness:ty; $($law:ident)+) => {

@@ -362,6 +362,10 @@ fn put_control(out: &mut Writer<'_>, control: &Control) {
             out.u8(5);
             out.text(reason);
         }
+        Control::Forked { seed } => {
+            out.u8(6);
+            out.wide(*seed);
+        }
     }
 }
 
@@ -379,6 +383,9 @@ fn get_control(input: &mut Reader<'_>) -> Result<Control, Fault> {
         },
         5 => Control::Skipped {
             reason: input.text()?,
+        },
+        6 => Control::Forked {
+            seed: input.wide()?,
         },
         newer => return Err(Fault::Newer("kind of control", newer)),
     })

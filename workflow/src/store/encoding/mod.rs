@@ -48,7 +48,7 @@ pub use row::{decode_row, encode_row};
 pub(crate) use self::{
     mail::{get_effect, put_effect},
     read::Reader,
-    row::{get_new_run, get_patch, put_new_run, put_patch},
+    row::{get_more, get_new_run, get_patch, has_more, put_more, put_new_run, put_patch},
     write::{Writer, seal},
 };
 

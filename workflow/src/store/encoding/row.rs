@@ -36,6 +36,11 @@ pub fn encode_row(row: &RunRow, out: &mut Vec<u8>) {
     writer.timestamp(row.created_at);
     writer.timestamp(row.updated_at);
     writer.option(row.finished_at, Writer::timestamp);
+    // Added later: a row without them is as it was before.
+    if row.unclean > 0 || row.released {
+        writer.varint(row.unclean.into());
+        writer.bool(row.released);
+    }
     seal(out, start);
 }
 
@@ -54,7 +59,7 @@ fn decode(key: RunKey, bytes: &Bytes) -> Result<RunRow, Fault> {
         newer => return Err(Fault::Newer("version", newer)),
     }
     // Bytes after the last field are a newer program's, and may be skipped.
-    Ok(RunRow {
+    let mut row = RunRow {
         key,
         id: input.run_id()?,
         workflow: input.text()?,
@@ -74,7 +79,14 @@ fn decode(key: RunKey, bytes: &Bytes) -> Result<RunRow, Fault> {
         created_at: input.timestamp()?,
         updated_at: input.timestamp()?,
         finished_at: input.option(Reader::timestamp)?,
-    })
+        unclean: 0,
+        released: false,
+    };
+    if !input.is_empty() {
+        row.unclean = input.u32()?;
+        row.released = input.bool()?;
+    }
+    Ok(row)
 }
 
 fn put_parked(out: &mut Writer<'_>, parked: &Parked) {
@@ -136,5 +148,30 @@ pub(crate) fn get_patch(input: &mut Reader<'_>) -> Result<RunPatch, Fault> {
         progress: input.option(Reader::text)?,
         at: input.timestamp()?,
         code: CodeId(input.fixed()?),
+        ..RunPatch::default()
     })
+}
+
+/// Whether a patch says something that [`put_patch`] does not write.
+#[cfg(feature = "redb")]
+pub(crate) fn has_more(patch: &RunPatch) -> bool {
+    patch.unclean.is_some() || patch.released || patch.generation.is_some()
+}
+
+/// The rest of a patch: what was added later.
+#[cfg(feature = "redb")]
+pub(crate) fn put_more(out: &mut Writer<'_>, patch: &RunPatch) {
+    out.option(patch.unclean, |out, unclean| out.varint(unclean.into()));
+    out.bool(patch.released);
+    out.option(patch.generation, |out, generation| {
+        out.varint(generation.into());
+    });
+}
+
+#[cfg(feature = "redb")]
+pub(crate) fn get_more(input: &mut Reader<'_>, patch: &mut RunPatch) -> Result<(), Fault> {
+    patch.unclean = input.option(Reader::u32)?;
+    patch.released = input.bool()?;
+    patch.generation = input.option(Reader::u32)?;
+    Ok(())
 }

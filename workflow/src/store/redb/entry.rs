@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entry:         header length | header | (record length | record)*
-//! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | effects (version 2) | crc32
+//! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | effects (from version 2) | removed, rest of the patch (from version 3) | crc32
 //! journal value: (entry length | entry)*
 //! ```
 //!
@@ -13,8 +13,8 @@ use bytes::Bytes;
 
 use crate::replay::{Record, RunKey};
 use crate::store::encoding::{
-    Fault, Reader, Writer, encode_record, get_effect, get_new_run, get_patch, put_effect,
-    put_new_run, put_patch, seal,
+    Fault, Reader, Writer, encode_record, get_effect, get_more, get_new_run, get_patch, has_more,
+    put_effect, put_more, put_new_run, put_patch, seal,
 };
 use crate::store::transition::Transition;
 use crate::store::{StoreError, encoding::Peek, encoding::peek_record};
@@ -38,6 +38,18 @@ pub(super) struct Logged {
 const VERSION: u8 = 1;
 /// Of one that does.
 const WITH_EFFECTS: u8 = 2;
+/// Of one that says more: which single records it deletes, or what was added to a patch later.
+const WITH_MORE: u8 = 3;
+
+fn version(transition: &Transition) -> u8 {
+    if !transition.removed.is_empty() || has_more(&transition.patch) {
+        WITH_MORE
+    } else if !transition.effects.is_empty() {
+        WITH_EFFECTS
+    } else {
+        VERSION
+    }
+}
 
 impl Entry {
     pub(super) fn new(transition: Transition, records: &[Record]) -> Self {
@@ -141,11 +153,8 @@ fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
 }
 
 fn put_header(out: &mut Writer<'_>, transition: &Transition) {
-    out.u8(if transition.effects.is_empty() {
-        VERSION
-    } else {
-        WITH_EFFECTS
-    });
+    let version = version(transition);
+    out.u8(version);
     out.varint(transition.run.0);
     out.varint(transition.epoch);
     out.varint(transition.number);
@@ -153,21 +162,25 @@ fn put_header(out: &mut Writer<'_>, transition: &Transition) {
     out.option(transition.create.as_ref(), put_new_run);
     out.list(&transition.deletes, Writer::location);
     put_patch(out, &transition.patch);
-    if !transition.effects.is_empty() {
+    if version >= WITH_EFFECTS {
         out.list(&transition.effects, put_effect);
+    }
+    if version >= WITH_MORE {
+        out.list(&transition.removed, |out, seq| out.varint(*seq));
+        put_more(out, &transition.patch);
     }
 }
 
 fn get_header(input: &mut Reader<'_>, records: u64) -> Result<Transition, Fault> {
     let version = match input.u8()? {
-        version @ (VERSION | WITH_EFFECTS) => version,
+        version @ VERSION..=WITH_MORE => version,
         newer => return Err(Fault::Newer("version", newer)),
     };
     let run = RunKey(input.varint()?);
     let epoch = input.varint()?;
     let number = input.varint()?;
     let expected_seq = input.varint()?;
-    Ok(Transition {
+    let mut transition = Transition {
         run,
         epoch,
         number,
@@ -175,13 +188,18 @@ fn get_header(input: &mut Reader<'_>, records: u64) -> Result<Transition, Fault>
         last_seq: expected_seq + records,
         create: input.option(get_new_run)?,
         deletes: input.list(Reader::location)?,
+        removed: Vec::new(),
         patch: get_patch(input)?,
-        effects: if version == WITH_EFFECTS {
-            input.list(get_effect)?
-        } else {
-            Vec::new()
-        },
-    })
+        effects: Vec::new(),
+    };
+    if version >= WITH_EFFECTS {
+        transition.effects = input.list(get_effect)?;
+    }
+    if version >= WITH_MORE {
+        transition.removed = input.list(Reader::varint)?;
+        get_more(input, &mut transition.patch)?;
+    }
+    Ok(transition)
 }
 
 /// Puts a record where several stand one after another.
@@ -220,12 +238,12 @@ pub(super) fn first_framed(chunk: &[u8]) -> Result<Option<Bytes>, StoreError> {
 
 /// Drops the records that `transition` deletes. One whose envelope is not known here stays: nothing of it may be lost.
 pub(super) fn prune(records: &mut Vec<Bytes>, transition: &Transition) -> Result<(), StoreError> {
-    if transition.deletes.is_empty() {
+    if !transition.prunes() {
         return Ok(());
     }
     let mut damaged = None;
     records.retain(|record| match peek_record(record) {
-        Ok(Peek { location, .. }) => !transition.deletes(&location),
+        Ok(Peek { seq, location, .. }) => !transition.deletes(seq, &location),
         Err(StoreError::Newer { .. }) => true,
         Err(error) => {
             damaged = Some(error);

@@ -192,7 +192,7 @@ fn fold(
     }
     for entry in entries {
         let entry = Logged::read(entry)?;
-        if !entry.transition.deletes.is_empty() {
+        if entry.transition.prunes() {
             // Then records must be looked at one by one.
             return fold_pruning(txn, run, stored, entries, mail);
         }

@@ -12,7 +12,7 @@ use super::tables::{self, Failed, IDS, RUNS};
 use super::tail::Tail;
 use crate::replay::{RunId, RunKey};
 use crate::store::transition::Transition;
-use crate::store::{Appended, InboxChange, RunRow, mail};
+use crate::store::{Appended, InboxChange, RunRow, mail, rewrite};
 
 /// A batch that may be written.
 pub(super) struct Staged {
@@ -85,6 +85,14 @@ impl Seen {
             Change::Cancel(run, _) => self.runs.insert(*run),
             Change::Batch(entry, _) => self.first_of(&entry.transition),
             Change::Mail(mail) => self.first_of(&mail.transition),
+            Change::Rewrite(rewrites) => {
+                let mut first = true;
+                for rewrite in rewrites {
+                    // All are noted, also after one that was there.
+                    first &= self.runs.insert(rewrite.run);
+                }
+                first
+            }
             // Deliveries see those before them.
             Change::Deliver(_) => true,
         }
@@ -165,7 +173,7 @@ impl<'a> Stored<'a> {
         let (run, new) = match change {
             Change::Batch(entry, _) => (entry.run(), entry.transition.create.as_ref()),
             Change::Cancel(run, _) => (*run, None),
-            Change::Mail(_) | Change::Deliver(_) => return Ok(Plain::Drafts),
+            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) => return Ok(Plain::Drafts),
         };
         let here = tail.runs.get(&run).map(|run| &*run.row);
         // A number that was just given to a new run is in no table.
@@ -199,7 +207,7 @@ impl<'a> Stored<'a> {
                 }
                 Some(Box::new(Entry::new(transition, &[record])))
             }
-            Change::Mail(_) | Change::Deliver(_) => return Ok(Plain::Drafts),
+            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) => return Ok(Plain::Drafts),
         };
         Ok(Plain::Write(made, stored.map(Box::new)))
     }
@@ -252,6 +260,7 @@ fn drafted(view: &mut Drafting<'_, '_>, change: &Change) -> Result<Outcome, Fail
             Outcome::Appended(mail::append(view, transition, records, inbox, posts)?)
         }
         Change::Cancel(run, at) => Outcome::Appended(mail::cancel(view, *run, *at)?),
+        Change::Rewrite(rewrites) => Outcome::Appended(rewrite::rewrite(view, rewrites.clone())?),
         Change::Deliver(deliver) => {
             let Deliver {
                 to,

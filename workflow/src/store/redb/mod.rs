@@ -43,8 +43,8 @@ use self::keeper::Keeper;
 use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
 use super::transition::Parts;
 use super::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
-    RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
+    RunFilter, RunRow, Store, StoreError,
 };
 use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
 
@@ -200,6 +200,11 @@ impl Store for RedbStore {
 
     fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
         let change = Ok(Change::Cancel(run, at));
+        Box::pin(Appending::new(&self.core, change, appended))
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        let change = Ok(Change::Rewrite(rewrites));
         Box::pin(Appending::new(&self.core, change, appended))
     }
 

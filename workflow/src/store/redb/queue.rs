@@ -13,7 +13,7 @@ use super::draft::Encoded;
 use super::entry::Entry;
 use crate::replay::{NewMessage, RunId, RunKey, Timestamp};
 use crate::store::transition::Transition;
-use crate::store::{Appended, Delivery, InboxChange, Post, StoreError};
+use crate::store::{Appended, Delivery, InboxChange, Post, Rewrite, StoreError};
 
 /// What waits to be committed.
 #[derive(Debug, Default)]
@@ -66,6 +66,8 @@ pub(super) enum Change {
     Deliver(Box<Deliver>),
     /// The cancellation of a run, made when the row to be cancelled is known.
     Cancel(RunKey, Timestamp),
+    /// What an operator changes in runs.
+    Rewrite(Vec<Rewrite>),
 }
 
 /// A batch with what it does to messages and to others.

@@ -12,6 +12,7 @@ fn undone(unknown: bool) -> Op {
 
 fn announced(unknown: bool, announced: bool) -> Op {
     Op::Step {
+        attempts: 4,
         ephemeral: false,
         announced,
         undoing: Some(Undoing { path: "a", unknown }),
