@@ -277,7 +277,6 @@ impl Replay {
         };
         self.last_seq = landed.last_seq;
         self.appended = landed.number;
-        self.inbox.unborn = false;
         self.choices -= landed.choices;
         for (node, stamp, started) in landed.notify {
             if self.tree.is_stale(node, stamp) {

@@ -125,8 +125,6 @@ pub(super) struct Inbox {
     pub(super) seen: u64,
     /// Nothing newer was there when it was read, and no news came since.
     fresh: bool,
-    /// The run is not in the store yet: what was kept for it comes into its inbox when it is.
-    pub(super) unborn: bool,
     /// Receives at the frontier, the longest waiting first.
     receivers: Vec<(u32, u32)>,
     children: BTreeMap<RunId, (u32, u32)>,
@@ -362,9 +360,7 @@ impl Replay {
             .collect();
         let enough = if wanted.exactly { count } else { 1 };
         // At the deadline an exact receive is content with what is there.
-        let (fresh, unborn) = (self.inbox.fresh, self.inbox.unborn);
-        let settles = fresh && !unborn && (expired || wanted.poll);
-        let looks_again = unborn && wanted.poll;
+        let settles = self.inbox.fresh && (expired || wanted.poll);
         if fitting.len() >= enough || (settles && !fitting.is_empty()) {
             let offered = fitting
                 .iter()
@@ -383,7 +379,7 @@ impl Replay {
             }
         } else if settles {
             self.taken(node, Vec::new());
-        } else if fresh && !waited && !expired && !looks_again {
+        } else if self.inbox.fresh && !waited && !expired {
             self.wait_for_messages(node, &wanted);
         }
     }

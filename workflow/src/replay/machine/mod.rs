@@ -388,7 +388,6 @@ impl Replay {
     pub fn begin(begun: Begun, code: CodeId) -> Self {
         let mut replay = Self::empty(&begun, code);
         replay.phase = Phase::Live;
-        replay.inbox.unborn = true;
         replay.push(Queued::new(
             Location::root(),
             Body::Begun(Box::new(begun)),
