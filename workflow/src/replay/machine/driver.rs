@@ -203,6 +203,11 @@ impl Replay {
         let expected_seq = self.last_seq;
         self.in_flight = Some(in_flight);
         let deletes = std::mem::take(&mut self.deletes);
+        let returns = std::mem::take(&mut self.inbox.returns);
+        if !returns.is_empty() && self.row.waits.is_some() {
+            // The store makes the run due because of them, which looked at them already: that is to be said again.
+            self.row.wake_at = Some(Timestamp::MIN);
+        }
         Some(Batch {
             number,
             expected_seq,
@@ -211,7 +216,7 @@ impl Replay {
             state,
             wake_at,
             waits,
-            returns: std::mem::take(&mut self.inbox.returns),
+            returns,
             takes,
             dead: std::mem::take(&mut self.inbox.dead),
             seen: self.inbox.seen,

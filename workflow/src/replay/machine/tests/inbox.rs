@@ -325,6 +325,41 @@ fn what_a_losing_branch_had_taken_goes_back_also_when_the_decision_is_derived_ag
     decide(&mut replay, scope);
 }
 
+// 11: the store makes a run due to which a message it waits for is given back. This one knows it, and it is not enough.
+#[test]
+fn a_run_that_waits_on_after_a_message_came_back_says_again_when_it_is_due() {
+    let mut replay = live();
+    append(&mut replay);
+    let (scope, a, b) = race(&mut replay);
+    let of_a = recv(&mut replay, a, &M, wanted(&["c"]));
+    let step = pending(replay.issue(b, &B, STEP));
+    arrive(&mut replay, &[(1, "c")]);
+    assert_eq!(take(&mut replay, &of_a), [1]);
+    append(&mut replay);
+    assert!(replay.poll_handout());
+    assert_eq!(taken(&mut replay, &of_a), Some(vec![1]));
+    run(&mut replay, &step, "1");
+    append(&mut replay);
+    assert!(replay.poll_handout());
+    got(&mut replay, &step).unwrap();
+    assert!(replay.decide(scope, 1));
+    replay.leave(scope);
+    let two = Wanted {
+        count: 2,
+        exactly: true,
+        ..wanted(&["c"])
+    };
+    recv(&mut replay, Scope::ROOT, &M2, two);
+    assert_eq!(replay.poll_suspend(), None);
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert!(batch.waits.is_some() && batch.returns.len() == 1);
+    replay.handle_appended();
+    assert_eq!(replay.poll_suspend(), None);
+    assert_eq!(replay.poll_append(at(0)).unwrap().wake_at, Some(None));
+    replay.handle_appended();
+    assert!(replay.poll_suspend().is_some());
+}
+
 // 8
 #[test]
 fn a_message_that_came_back_is_not_taken_before_those_that_arrived_earlier_and_were_not_read_yet() {
