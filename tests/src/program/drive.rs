@@ -68,7 +68,7 @@ pub struct Drive<'d> {
     news: bool,
     /// A page of the inbox on its way, and whether there is more.
     reading: Option<(Vec<Message>, bool)>,
-    /// The last batch gave messages back: the store has the run look again.
+    /// Messages were given back: the store may have the run look again, though it has looked.
     returned: bool,
     /// Whether messages come while it is driven.
     pub outside: bool,
@@ -497,7 +497,7 @@ impl<'d> Drive<'d> {
                 .broke(Law::Store, format!("{answer:?} to {append:?}"));
         }
         if !std::mem::replace(landed, true) {
-            self.returned = !append.inbox.returns.is_empty();
+            self.returned |= !append.inbox.returns.is_empty();
             self.world.landed(&append.records, &append.deletes);
             let before = before.unwrap_or_default();
             self.world
