@@ -98,4 +98,21 @@ async fn checkout(order: u32) -> Result<u32, Failure> {
     tried
 }
 
+#[workflow]
+async fn another_way(order: u32) -> Result<u32, Failure> {
+    checkpoint!(begun);
+    let first = workflow::attempt!(first, {
+        checkpoint!(inner);
+        #[step(undo(maybe))]
+        let reserved = reserve(order).await?;
+        workflow::rollback!(undo_inner, to = inner).await;
+        reserved
+    })
+    .await;
+    if first.is_err() {
+        workflow::rollback!(back, to = begun).await;
+    }
+    Ok(order)
+}
+
 fn main() {}

@@ -4,7 +4,6 @@
     clippy::too_long_first_doc_paragraph,
     reason = "tests"
 )]
-#![allow(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 mod attempt;

@@ -187,7 +187,7 @@ fn all_that_is_wrong_is_told_together_and_in_source_order() {
         "`retires` is not an option",
         "two branches of `both` are named `a`",
         "nothing durable can be done in an `async` block",
-        "`uuid!` is not awaited: it is done at once",
+        "`uuid!` is not awaited: it is derived, and there at once",
     ];
     let said = wrong(body);
     assert_eq!(said.len(), starts.len(), "{said:#?}");

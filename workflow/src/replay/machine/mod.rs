@@ -329,6 +329,10 @@ struct InFlight {
 
 /// The replay machine of one run. See the module's documentation.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each with its own writer"
+)]
 pub struct Replay {
     seed: u128,
     generation: u32,
