@@ -27,7 +27,8 @@ impl Walk<'_> {
                 let place = Place::of(&mac.path).to(awaited.await_token.span.into());
                 let why = match durable {
                     Durable::Removed => "it only says what was here",
-                    _ => "it is derived, and there at once",
+                    Durable::Uuid | Durable::Random => "it is derived, and there at once",
+                    _ => "it is done at once",
                 };
                 self.errors
                     .push(place, messages::NOT_A_FUTURE.with(&[durable.word(), why]));
