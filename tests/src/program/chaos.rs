@@ -351,7 +351,7 @@ impl Faulty {
             self.world.landed(&append.records, &append.deletes);
             let before = before.map(|loaded| loaded.history).unwrap_or_default();
             let inbox = post::inbox(&self.inner, append.run);
-            self.world.took(&append.records, &inbox);
+            self.world.took(&append, &inbox);
             if let Err(what) = self.world.post.landed(&self.inner, &before, &append) {
                 self.world.broke(Law::Message, what);
             }

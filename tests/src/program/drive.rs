@@ -500,8 +500,7 @@ impl<'d> Drive<'d> {
             self.returned |= !append.inbox.returns.is_empty();
             self.world.landed(&append.records, &append.deletes);
             let before = before.unwrap_or_default();
-            self.world
-                .took(&append.records, &post::inbox(self.store, self.key));
+            self.world.took(append, &post::inbox(self.store, self.key));
             let landed = self.world.post.landed(self.store, &before, append);
             if let Err(what) = landed {
                 self.world.broke(Law::Message, what);

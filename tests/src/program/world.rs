@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workflow::replay::{AttemptState, Body, Message, Opened, Segment, Waiting};
-use workflow::store::RunRow;
+use workflow::store::{Append, RunRow};
 use workflow::{Clock, FailureKind, Location, MemoryStore, Record, Timestamp, TokioClock};
 
 use super::ast::{How, Node, Program, Wants};
@@ -545,10 +545,14 @@ impl World {
     }
 
     /// A batch is durable that took messages; `inbox` is what it has left. A receive takes what came first, and what was
-    /// there in time.
-    pub(super) fn took(&self, records: &[Record], inbox: &[Message]) {
+    /// there in time. What the batch itself put back, a decision's losers had held while its receives took theirs.
+    pub(super) fn took(&self, append: &Append, inbox: &[Message]) {
+        let held = |message: &Message| {
+            let returns = &append.inbox.returns;
+            returns.iter().any(|back| back.arrival == message.arrival)
+        };
         let mut state = self.state();
-        for record in records {
+        for record in &append.records {
             let at = &record.location;
             let (Body::Taken(taken), Some((_, _, Leaf::Recv(wants)))) =
                 (&record.body, state.drive.issued.get(at))
@@ -563,21 +567,24 @@ impl World {
             let arrived = state.drive.arrived.get(at).copied().unwrap_or_default();
             let short = taken.len() < wants.least();
             let polled = wants.within == Some(0);
-            let passed_over = inbox.iter().find(|message| {
-                let in_time = until.is_none_or(|until| message.at < until);
-                let first = message.arrival < last;
-                // What a run sends to itself has the stamp of a batch that was still to be written.
-                let others = u64::try_from(message.id).is_ok();
-                let there = others
-                    && if polled {
-                        message.arrival <= arrived
-                    } else {
-                        until.is_some()
-                    };
-                wants.from.contains(&message.channel.as_str())
-                    && in_time
-                    && (first || (short && there))
-            });
+            let passed_over = inbox
+                .iter()
+                .filter(|message| !held(message))
+                .find(|message| {
+                    let in_time = until.is_none_or(|until| message.at < until);
+                    let first = message.arrival < last;
+                    // What a run sends to itself has the stamp of a batch that was still to be written.
+                    let others = u64::try_from(message.id).is_ok();
+                    let there = others
+                        && if polled {
+                            message.arrival <= arrived
+                        } else {
+                            until.is_some()
+                        };
+                    wants.from.contains(&message.channel.as_str())
+                        && in_time
+                        && (first || (short && there))
+                });
             if let Some(message) = passed_over {
                 let what = format!("`{at}` takes {taken:?}, and leaves {message:?}");
                 state.broken(Law::Message, what);
