@@ -30,7 +30,7 @@ async fn engine(world: &World, calls: &Counter) -> Engine {
     builder.build().await.unwrap()
 }
 
-// RVT-MSG-04
+// RVT-MSG-04 RVT-HOST-01
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_for_its_answer() {
     let (world, calls) = (World::new(), Counter::default());

@@ -407,3 +407,111 @@ async fn a_saga_that_tries_another_way_undoes_the_first_and_goes_on() {
     assert_eq!(run.result().await.unwrap(), "there");
     assert_eq!(undone(&log)[6..], ["undo seat"]);
 }
+
+#[workflow]
+async fn seasons(#[state] log: Log) -> Result<(), Failure> {
+    checkpoint!(begun);
+    #[step(name = "earlier", undo(unbook))]
+    book(&log, "earlier").await?;
+    join!(
+        both,
+        slow = {
+            sleep!(pause, "10s").await;
+            #[step(name = "slow", undo(unbook))]
+            book(&log, "slow").await?
+        },
+        fast = {
+            #[step(name = "fast", undo(unbook))]
+            book(&log, "fast").await?
+        }
+    )
+    .await?;
+    'years: for year in 1..=3u32 {
+        checkpoint!(new_year);
+        #[step(name = "year", undo(unbook))]
+        book(&log, &format!("year {year}")).await?;
+        if year == 3 {
+            #[step(name = "end")]
+            book(&log, "nothing").await?;
+        }
+    }
+    Ok(())
+}
+
+// RVT-FIX-16 RVT-FIX-17 RVT-FIX-18
+#[tokio::test(start_paused = true)]
+async fn what_was_done_in_branches_and_iterations_is_undone_in_reverse_order_of_its_end() {
+    let (world, log) = (World::new(), Log::default());
+    let builder = world.engine().state(log.clone()).workflow(seasons);
+    let engine = builder.build().await.unwrap();
+    engine.run("a", seasons()).await.unwrap_err();
+    assert_eq!(
+        undone(&log),
+        [
+            "undo year 3",
+            "undo year 2",
+            "undo year 1",
+            "undo slow",
+            "undo fast",
+            "undo earlier"
+        ]
+    );
+}
+
+/// There is no list of what an `attempt!` catches, and no error that asks for a rollback: `attempt!` catches every failure, and
+/// what it is not to catch is thrown again.
+#[workflow]
+async fn choosy(what: String, #[state] log: Log) -> Result<String, Failure> {
+    checkpoint!(begun);
+    #[step(name = "first", undo(unbook))]
+    book(&log, "first").await?;
+    let tried = attempt!(tried, {
+        #[step(name = "second")]
+        book(&log, &what).await?
+    })
+    .await;
+    match tried {
+        Err(failure) if failure.kind() == FailureKind::Exhausted => Err(failure),
+        Err(failure) => Ok(failure.to_string()),
+        Ok(second) => Ok(second),
+    }
+}
+
+#[step(retries = 5)]
+async fn hopeless(log: &Log) -> Result<(), workflow::Critical> {
+    log.say("hopeless");
+    Err(workflow::critical(std::io::Error::other(
+        "roll it all back",
+    )))
+}
+
+#[workflow]
+async fn giving_up(#[state] log: Log) -> Result<(), Failure> {
+    checkpoint!(begun);
+    #[step(name = "first", undo(unbook))]
+    book(&log, "first").await?;
+    hopeless(&log).await
+}
+
+// RVT-TRY-03 RVT-TRY-04 RVT-TRY-08 RVT-STEP-13: excluded by the design, and this is what stands for it.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_is_asked_for_by_failing_and_a_block_lets_through_what_it_throws_again() {
+    let (world, log) = (World::new(), Log::default());
+    let builder = world.engine().state(log.clone());
+    let builder = builder.workflow(choosy).workflow(giving_up);
+    let engine = builder.build().await.unwrap();
+    let Error::Failed(failure) = engine.run("a", choosy("nothing".into())).await.unwrap_err()
+    else {
+        panic!()
+    };
+    assert_eq!(failure.location().to_string(), "tried/second");
+    assert_eq!(undone(&log), ["undo first"]);
+    assert_eq!(engine.run("b", choosy("bed".into())).await.unwrap(), "bed");
+    let Error::Failed(failure) = engine.run("c", giving_up()).await.unwrap_err() else {
+        panic!()
+    };
+    assert_eq!(failure.kind(), FailureKind::Critical);
+    let runs = log.all().iter().filter(|said| *said == "hopeless").count();
+    assert_eq!(runs, 1);
+    assert_eq!(undone(&log).len(), 2);
+}
