@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::live::Command;
 use super::mail::waited_for;
-use super::start::Coming;
+use super::take_up::Coming;
 use super::{CancelError, Inner};
 use crate::replay::{Body, Location, Record, RunId, RunKey, RunState};
 use crate::store::{Append, Appended, BoxFuture, InboxChange, RunPatch, RunRow, StoreError};

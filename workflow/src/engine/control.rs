@@ -8,7 +8,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::start::{Coming, derive_seed};
+use super::start::derive_seed;
+use super::take_up::Coming;
 use super::{Engine, Inner, RunHandle};
 use crate::context::Workflow;
 use crate::replay::{

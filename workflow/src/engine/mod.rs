@@ -21,6 +21,7 @@ mod retry;
 mod rollback;
 mod scheduler;
 mod start;
+mod take_up;
 
 use std::collections::HashMap;
 use std::fmt;

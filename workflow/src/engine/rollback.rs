@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::driver::Exit;
 use super::live::{Command, Live};
 use super::registry::Entry;
-use super::start::Coming;
+use super::take_up::Coming;
 use super::{Engine, Inner, retry};
 use crate::codec;
 use crate::context::{

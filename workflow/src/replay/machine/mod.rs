@@ -50,6 +50,7 @@
 mod ages;
 mod carry;
 mod code;
+mod containers;
 mod driver;
 mod facts;
 mod inbox;

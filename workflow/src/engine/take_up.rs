@@ -1,0 +1,213 @@
+//! How a run that the store has comes into memory again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::board::Told;
+use super::driver::Begin;
+use super::live::Live;
+use super::rollback::Rollback;
+use super::{Inner, retry};
+use crate::replay::{Body, Ledger, ParkReason, Replay, RunKey, RunState};
+use crate::store::{Loaded, StoreError};
+
+/// A run on its way into memory. Nobody else brings it there.
+pub(super) struct Coming {
+    inner: Arc<Inner>,
+    run: RunKey,
+}
+
+impl Coming {
+    /// Nothing when it is there, or on its way, or the engine is closing.
+    pub(super) fn of(inner: &Arc<Inner>, run: RunKey) -> Option<Self> {
+        let mut runs = inner.runs();
+        let free = !inner.is_closing()
+            && !runs.by_key.contains_key(&run)
+            && !runs.coming.contains_key(&run);
+        free.then(|| {
+            runs.coming.insert(run, false);
+            Self {
+                inner: Arc::clone(inner),
+                run,
+            }
+        })
+    }
+
+    /// It is there; true when it was cancelled on its way.
+    fn arrived(self) -> bool {
+        self.inner.runs().coming.remove(&self.run) == Some(true)
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.inner.runs().coming.remove(&self.run);
+    }
+}
+
+impl Inner {
+    /// Brings a run back into memory, when there is room, if it is not there.
+    pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
+        let Some(coming) = Coming::of(self, run) else {
+            return;
+        };
+        let inner = Arc::clone(self);
+        tokio::spawn(async move {
+            let permit = if let Ok(permit) = Arc::clone(&inner.room).try_acquire_owned() {
+                permit
+            } else {
+                inner.crowd.fetch_add(1, Ordering::Relaxed);
+                let permit = Arc::clone(&inner.room).acquire_owned().await;
+                inner.crowd.fetch_sub(1, Ordering::Relaxed);
+                // Closed: the engine is shutting down.
+                let Ok(permit) = permit else { return };
+                permit
+            };
+            inner.take_up(coming, permit).await;
+        });
+    }
+
+    async fn take_up(self: Arc<Self>, coming: Coming, permit: OwnedSemaphorePermit) {
+        if self.is_closing() {
+            return;
+        }
+        let run = coming.run;
+        let Loaded { mut row, history } = match self.store.load(run).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(?run, %error, "a run could not be loaded");
+                if error.is_retryable() {
+                    self.scheduler
+                        .at(self.clock.now().after(retry::STORAGE_PAUSE), run);
+                } else {
+                    self.park_unread(run, &error).await;
+                }
+                return;
+            }
+        };
+        if row.state.is_final() {
+            self.tell(run, Told::of_last(history.into_iter().next_back()));
+            return;
+        }
+        if row.epoch > self.identity.boot {
+            // Whoever opened the store since drives it: bodies begun here would be begun twice, and in vain.
+            return self.tell(run, Told::ShutDown);
+        }
+        let claim = self.claim_of(&row);
+        if self.holds_back(run, claim) {
+            return;
+        }
+        let number = self.last_number(&row);
+        let entry = self.registry.get(&row.workflow);
+        let input = match history.first().map(|record| &record.body) {
+            Some(Body::Begun(begun)) => Some((begun.input.clone(), begun.input_hash)),
+            _ => None,
+        };
+        let seed = match history.first().map(|record| &record.body) {
+            Some(Body::Begun(begun)) => (begun.seed, begun.generation),
+            _ => (0, 0),
+        };
+        let workflow = entry.map_or("", |entry| entry.name);
+        let hash = input.as_ref().map_or(0, |(_, hash)| *hash);
+        let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
+        live.follows(row.last_seq);
+        if let Some((parent, _)) = &row.parent
+            && !row.detached
+        {
+            live.set_awaited_by(parent.clone());
+        }
+        if !self.enter(&live) {
+            return;
+        }
+        if coming.arrived() {
+            // Cancelled since it was read.
+            self.leave(&live);
+            self.tell(run, Told::Cancelled);
+            return;
+        }
+        let Some(entry) = entry else {
+            let detail = format!(
+                "workflow `{}` is not registered with this engine",
+                row.workflow
+            );
+            let exit = self.park(&live, (ParkReason::Unregistered, detail)).await;
+            return self.left_memory(&live, exit);
+        };
+        let ledger = Ledger::of(&history);
+        if ledger.unwinds().is_some() {
+            let rollback = Rollback {
+                inner: Arc::clone(&self),
+                live: Arc::clone(&live),
+                entry,
+                ledger,
+                last_seq: row.last_seq,
+                seed,
+                was_parked: row.parked.is_some(),
+            };
+            return self.launch_rollback(&live, rollback, permit);
+        }
+        self.check_children(&row.id, &history);
+        if let Some(parked) = claim.hopeless()
+            && row.state != RunState::Parked
+        {
+            let exit = self.park(&live, parked).await;
+            return self.left_memory(&live, exit);
+        }
+        if let Some(exit) = self.stake(&live, &mut row, claim).await {
+            return self.left_memory(&live, exit);
+        }
+        let mut replay = Replay::load(history, self.code, row.standing());
+        if let Ok(replay) = &mut replay {
+            replay.handle_unclean(claim.died, self.clock.now());
+        }
+        match (replay, input) {
+            (Ok(replay), Some((input, _))) => {
+                self.launch(
+                    &live,
+                    entry,
+                    replay,
+                    &input,
+                    Begin::Loaded {
+                        parked: row.parked.is_some(),
+                    },
+                    permit,
+                );
+            }
+            (Err(error), _) => {
+                let exit = self
+                    .park(&live, (ParkReason::NewerFormat, error.to_string()))
+                    .await;
+                self.left_memory(&live, exit);
+            }
+            (Ok(_), None) => self.leave(&live),
+        }
+    }
+
+    /// Parks a run whose history this program cannot read: its bytes stay, and whoever waits for it is told.
+    async fn park_unread(self: &Arc<Self>, run: RunKey, error: &StoreError) {
+        let row = match self.store.row(run).await {
+            Ok(Some(row)) if !row.state.is_final() => row,
+            _ => return,
+        };
+        let live = Arc::new(Live::new(
+            row.id.clone(),
+            run,
+            "",
+            0,
+            self.last_number(&row),
+        ));
+        live.follows(row.last_seq);
+        if !self.enter(&live) {
+            return;
+        }
+        let reason = match error {
+            StoreError::Newer { .. } => ParkReason::NewerFormat,
+            _ => ParkReason::Storage,
+        };
+        let exit = self.park(&live, (reason, error.to_string())).await;
+        self.left_memory(&live, exit);
+    }
+}
