@@ -4,11 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workflow::MemoryStore;
-use workflow::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
-use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
-};
+use workflow::store::{Append, Appended, BoxFuture, Store, StoreError};
 
 /// What happens to one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +49,6 @@ fn failed() -> StoreError {
 }
 
 impl Store for FaultStore {
-    fn identity(&self) -> Identity {
-        self.0.identity()
-    }
-    fn allocate(&self) -> RunKey {
-        self.0.allocate()
-    }
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move {
             let fault = self.faults().pop_front().unwrap_or(Fault::None);
@@ -72,68 +62,8 @@ impl Store for FaultStore {
             Ok(appended)
         })
     }
-    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.cancel(run, at)
-    }
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.rewrite(rewrites)
-    }
-    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
-        self.0.find(id)
-    }
-    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.0.row(run)
-    }
-    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
-        self.0.load(run)
-    }
-    fn due(
-        &self,
-        after: Option<(Timestamp, RunKey)>,
-        until: Timestamp,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.0.due(after, until, limit)
-    }
-    fn active(
-        &self,
-        after: Option<RunKey>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.0.active(after, limit)
-    }
-    fn deliver<'a>(
-        &'a self,
-        to: &'a RunId,
-        message: NewMessage,
-        at: Timestamp,
-        keep_until: Timestamp,
-    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        self.0.deliver(to, message, at, keep_until)
-    }
-    fn inbox(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        self.0.inbox(run, after, limit)
-    }
-    fn dead_letters(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        self.0.dead_letters(run, after, limit)
-    }
-    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        self.0.answer(request)
-    }
-    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.0.list(filter)
-    }
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.0.close()
+
+    crate::pass_on! {
+        0: identity allocate cancel rewrite find row load first due active deliver inbox dead_letters answer list close
     }
 }

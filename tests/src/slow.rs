@@ -5,11 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use workflow::MemoryStore;
-use workflow::replay::{Message, NewMessage, RunId, RunKey, Timestamp};
-use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
-};
+use workflow::replay::{RunId, RunKey};
+use workflow::store::{Append, Appended, BoxFuture, Loaded, RunRow, Store, StoreError};
 
 use crate::pass;
 
@@ -57,12 +54,6 @@ async fn wait(delays: &Delays) {
 }
 
 impl Store for SlowStore {
-    fn identity(&self) -> Identity {
-        self.store.identity()
-    }
-    fn allocate(&self) -> RunKey {
-        self.store.allocate()
-    }
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move {
             let answer = self.store.append(append).await;
@@ -70,12 +61,7 @@ impl Store for SlowStore {
             answer
         })
     }
-    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.store.cancel(run, at)
-    }
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.store.rewrite(rewrites)
-    }
+
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
         Box::pin(async move {
             let answer = self.store.find(id).await;
@@ -83,9 +69,7 @@ impl Store for SlowStore {
             answer
         })
     }
-    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.store.row(run)
-    }
+
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
         Box::pin(async move {
             let answer = self.store.load(run).await;
@@ -97,53 +81,8 @@ impl Store for SlowStore {
             answer
         })
     }
-    fn due(
-        &self,
-        after: Option<(Timestamp, RunKey)>,
-        until: Timestamp,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.store.due(after, until, limit)
-    }
-    fn active(
-        &self,
-        after: Option<RunKey>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.store.active(after, limit)
-    }
-    fn deliver<'a>(
-        &'a self,
-        to: &'a RunId,
-        message: NewMessage,
-        at: Timestamp,
-        keep_until: Timestamp,
-    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        self.store.deliver(to, message, at, keep_until)
-    }
-    fn inbox(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        self.store.inbox(run, after, limit)
-    }
-    fn dead_letters(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        self.store.dead_letters(run, after, limit)
-    }
-    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        self.store.answer(request)
-    }
-    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.store.list(filter)
-    }
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.store.close()
+
+    crate::pass_on! {
+        store: identity allocate cancel rewrite row due active deliver inbox dead_letters answer list close
     }
 }

@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use workflow::replay::{Message, NewMessage, RunId, RunKey};
-use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
-};
+use workflow::store::{Append, Appended, BoxFuture, Delivery, Loaded, RunRow, Store, StoreError};
 use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
 
 use super::ast::Program;
@@ -366,32 +363,8 @@ impl Faulty {
 }
 
 impl Store for Faulty {
-    fn identity(&self) -> Identity {
-        self.inner.identity()
-    }
-
-    fn allocate(&self) -> RunKey {
-        self.inner.allocate()
-    }
-
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(self.write(append))
-    }
-
-    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.inner.cancel(run, at)
-    }
-
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.inner.rewrite(rewrites)
-    }
-
-    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
-        self.inner.find(id)
-    }
-
-    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.inner.row(run)
     }
 
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
@@ -399,23 +372,6 @@ impl Store for Faulty {
             self.pause().await;
             self.inner.load(run).await
         })
-    }
-
-    fn due(
-        &self,
-        after: Option<(Timestamp, RunKey)>,
-        until: Timestamp,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.inner.due(after, until, limit)
-    }
-
-    fn active(
-        &self,
-        after: Option<RunKey>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.inner.active(after, limit)
     }
 
     fn deliver<'a>(
@@ -457,25 +413,8 @@ impl Store for Faulty {
         })
     }
 
-    fn dead_letters(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        self.inner.dead_letters(run, after, limit)
-    }
-
-    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        self.inner.answer(request)
-    }
-
-    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.inner.list(filter)
-    }
-
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.close()
+    crate::pass_on! {
+        inner: identity allocate cancel rewrite find row due active dead_letters answer list close
     }
 }
 

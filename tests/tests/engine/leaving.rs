@@ -6,12 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use workflow::replay::{Message, NewMessage, RunId, RunKey, RunState, Timestamp};
-use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
-};
-use workflow::{Engine, Failure, MemoryStore, Record, StartError, sleep, step, workflow};
+use workflow::replay::{RunKey, RunState};
+use workflow::store::{BoxFuture, Loaded, Store, StoreError};
+use workflow::{Engine, Failure, MemoryStore, StartError, sleep, step, workflow};
 use workflow_tests::{Counter, Fault, FaultStore, SlowStore, World, late, pass};
 
 #[step(timeout = "none")]
@@ -134,82 +131,13 @@ async fn a_run_that_another_engine_began_first_is_told_from_ones_own() {
 struct CountsLoads(Arc<MemoryStore>, Arc<AtomicUsize>);
 
 impl Store for CountsLoads {
-    fn identity(&self) -> Identity {
-        self.0.identity()
-    }
-    fn allocate(&self) -> RunKey {
-        self.0.allocate()
-    }
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.append(append)
-    }
-    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.cancel(run, at)
-    }
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.rewrite(rewrites)
-    }
-    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
-        self.0.find(id)
-    }
-    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.0.row(run)
-    }
     fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.load(run)
     }
-    fn first(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Record>, StoreError>> {
-        self.0.first(run)
-    }
-    fn due(
-        &self,
-        after: Option<(Timestamp, RunKey)>,
-        until: Timestamp,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.0.due(after, until, limit)
-    }
-    fn active(
-        &self,
-        after: Option<RunKey>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.0.active(after, limit)
-    }
-    fn deliver<'a>(
-        &'a self,
-        to: &'a RunId,
-        message: NewMessage,
-        at: Timestamp,
-        keep_until: Timestamp,
-    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        self.0.deliver(to, message, at, keep_until)
-    }
-    fn inbox(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        self.0.inbox(run, after, limit)
-    }
-    fn dead_letters(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        self.0.dead_letters(run, after, limit)
-    }
-    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        self.0.answer(request)
-    }
-    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.0.list(filter)
-    }
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.0.close()
+
+    workflow_tests::pass_on! {
+        0: identity allocate append cancel rewrite find row first due active deliver inbox dead_letters answer list close
     }
 }
 

@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use workflow::replay::{Message, NewMessage, RunId, RunKey, RunState, Timestamp};
-use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
-};
+use workflow::replay::{RunKey, RunState, Timestamp};
+use workflow::store::{Identity, RunFilter, Store, StoreError};
 use workflow::{
     BuildError, Clock, Engine, Error, Failure, MemoryStore, ParkReason, critical, join, sleep,
     step, workflow,
@@ -238,75 +235,9 @@ impl Store for TakenOver {
         let Identity { id, boot } = self.0.identity();
         Identity { id, boot: boot + 1 }
     }
-    fn allocate(&self) -> RunKey {
-        self.0.allocate()
-    }
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.append(append)
-    }
-    fn cancel(&self, run: RunKey, at: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.cancel(run, at)
-    }
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.0.rewrite(rewrites)
-    }
-    fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
-        self.0.find(id)
-    }
-    fn row(&self, run: RunKey) -> BoxFuture<'_, Result<Option<RunRow>, StoreError>> {
-        self.0.row(run)
-    }
-    fn load(&self, run: RunKey) -> BoxFuture<'_, Result<Option<Loaded>, StoreError>> {
-        self.0.load(run)
-    }
-    fn due(
-        &self,
-        after: Option<(Timestamp, RunKey)>,
-        until: Timestamp,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Timestamp, RunKey)>, StoreError>> {
-        self.0.due(after, until, limit)
-    }
-    fn active(
-        &self,
-        after: Option<RunKey>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<RunKey>, StoreError>> {
-        self.0.active(after, limit)
-    }
-    fn deliver<'a>(
-        &'a self,
-        to: &'a RunId,
-        message: NewMessage,
-        at: Timestamp,
-        keep_until: Timestamp,
-    ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        self.0.deliver(to, message, at, keep_until)
-    }
-    fn inbox(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Message>, StoreError>> {
-        self.0.inbox(run, after, limit)
-    }
-    fn dead_letters(
-        &self,
-        run: RunKey,
-        after: u64,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<DeadLetter>, StoreError>> {
-        self.0.dead_letters(run, after, limit)
-    }
-    fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
-        self.0.answer(request)
-    }
-    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.0.list(filter)
-    }
-    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.0.close()
+
+    workflow_tests::pass_on! {
+        0: allocate append cancel rewrite find row load first due active deliver inbox dead_letters answer list close
     }
 }
 
