@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 /// The modules of `workflow/src`, each with the modules it may name.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("replay", &[]),
+    ("graph", &["replay"]),
     ("codec", &["replay"]),
     ("store", &["replay"]),
-    ("context", &["replay", "codec", "store"]),
+    ("context", &["replay", "graph", "codec", "store"]),
     ("engine", &["replay", "codec", "store", "context", "error"]),
     ("http", &["engine", "error", "store"]),
 ];

@@ -109,17 +109,20 @@ pub mod context;
 mod engine;
 #[cfg(feature = "engine")]
 mod error;
+pub mod graph;
 #[cfg(all(feature = "engine", feature = "redb"))]
 pub mod guide;
 #[cfg(feature = "axum")]
 pub mod http;
+mod lock;
 mod macros;
 pub mod replay;
 pub mod store;
 
 pub use bytes::Bytes;
+pub use graph::Graph;
 pub use uuid::Uuid;
-pub use workflow_macros::{fragment, step, workflow};
+pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{

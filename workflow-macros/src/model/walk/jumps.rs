@@ -35,9 +35,23 @@ impl Walk<'_> {
             }
             _ => None,
         };
-        match refused {
-            Some(report) => *expr = print::refused(&report),
-            None => visit_mut::visit_expr_mut(self, expr),
+        if let Some(report) = refused {
+            *expr = print::refused(&report);
+            return;
         }
+        visit_mut::visit_expr_mut(self, expr);
+        if self.apart.is_empty() && leaves(expr) {
+            self.scopes.outline.leaves();
+        }
+    }
+}
+
+/// Whether a jump leaves what stands around it in the outline: all of the body, or this iteration of its loop.
+fn leaves(jump: &Expr) -> bool {
+    match jump {
+        Expr::Return(_) | Expr::Continue(_) => true,
+        // With a label it may leave a block, and what stands after that goes on.
+        Expr::Break(of) => of.label.is_none(),
+        _ => false,
     }
 }

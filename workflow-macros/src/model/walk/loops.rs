@@ -49,6 +49,8 @@ impl Walk<'_> {
             Expr::Loop(of) => of.label.clone(),
             _ => None,
         };
+        // Nothing durable stands in it, and a jump in it leaves nothing of the outline.
+        self.scopes.outline.open();
         self.frames
             .0
             .push(Frame::Loop(label.map(|label| label.name.ident.to_string())));
@@ -62,6 +64,7 @@ impl Walk<'_> {
             _ => {}
         }
         self.frames.0.pop();
+        self.scopes.outline.close();
     }
 
     fn durable_loop(
@@ -115,7 +118,11 @@ impl Walk<'_> {
             self.shadow(&of.pat);
         }
         let prefix = format!("{}[]/", self.scopes.path(&text));
+        let of = self.scopes.next();
         let site = self.site(text, Kind::Loop, label.span().into());
+        if let (Some(carried), Some(details)) = (&carried, self.scopes.details()) {
+            details.carried = Some(carried.names().carried);
+        }
         let outer = self.cx();
         let inner = self.new_cx();
         self.scopes.enter(prefix);
@@ -139,7 +146,7 @@ impl Walk<'_> {
         }
         self.frames.0.truncate(around);
         self.cx.pop();
-        let declared = self.scopes.leave();
+        let declared = self.scopes.leave(of, None);
         print::any_loop(
             expr,
             &print::Entered {

@@ -35,6 +35,16 @@ impl Walk<'_> {
             latest = syn::parse_quote!(1);
         }
         let site = self.site(name, Kind::Version, span.into());
+        let number = match peel(&latest) {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(number) => number.base10_parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(details) = self.scopes.details() {
+            details.latest = number;
+        }
         self.visit_expr_mut(&mut latest);
         print::version(mac, &self.cx(), &site, &latest);
     }
@@ -70,6 +80,9 @@ impl Walk<'_> {
             return print::unread(mac, &Report::new(target.span(), text));
         };
         let site = self.site(name, Kind::Rollback, span.into());
+        if let Some(details) = self.scopes.details() {
+            details.to = Some(wanted.clone());
+        }
         print::rollback(mac, &self.cx(), &site, &of, &wanted);
     }
 
@@ -94,7 +107,7 @@ impl Walk<'_> {
             return misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
         };
         let known = KINDS.iter().find(|(word, _)| *word == text.value());
-        let Some((_, variant)) = known else {
+        let Some((word, variant)) = known else {
             let all: Vec<_> = KINDS.iter().map(|(word, _)| format!("`{word}`")).collect();
             self.errors.push(
                 text.span(),
@@ -103,6 +116,9 @@ impl Walk<'_> {
             return print::said(mac);
         };
         let site = self.site(name, Kind::Removed, span.into());
+        if let Some(details) = self.scopes.details() {
+            details.was = Some(word);
+        }
         let cfg = self.cfg.clone();
         let statement = print::removed(&self.cx(), &site, variant, &cfg, self.krate);
         self.scopes.declare(statement);
