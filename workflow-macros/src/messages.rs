@@ -220,6 +220,8 @@ messages! {
         "give it a name of its own, and declare `removed!({0}, kind = \"{2}\");` for the old one";
     LOCK_REMOVED_KIND: "`{0}` was locked as a `{1}` and is declared removed as a `{2}` ({3})",
         "write `removed!({0}, kind = \"{1}\");`";
+    LOCK_REMOVED_UNDO: "`{0}` is declared removed without the undo that live runs may have to call ({1})",
+        "write `removed!({0}, kind = \"{2}\", undo = ..);` with the function that undid it";
     LOCK_TYPE: "what `{0}` recorded cannot be read any more: {1} ({2})",
         "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or give the step another name inside `if version!(..)`";
     LOCK_INPUT_TYPE: "the recorded input `{0}` cannot be read any more: {1} ({2})",

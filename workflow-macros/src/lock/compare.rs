@@ -286,6 +286,11 @@ impl Compare<'_> {
                 &site.origin.quoted(),
             ]);
             self.push(&path, declared.site.origin.place(), text);
+        } else if site.has_undo && !declared.site.has_undo {
+            let path = format!("{prefix}{}", site.name);
+            let quoted = site.origin.quoted();
+            let text = messages::LOCK_REMOVED_UNDO.with(&[&site.name, &quoted, &site.kind]);
+            self.push(&path, declared.site.origin.place(), text);
         }
         false
     }

@@ -96,7 +96,7 @@ impl Walk<'_> {
     }
 
     /// Whether an undo captures a local, which is told of.
-    fn captures(&mut self, handler: &Expr) -> bool {
+    pub(super) fn captures(&mut self, handler: &Expr) -> bool {
         let local = self.captured(handler);
         if let Some(local) = &local {
             let text = messages::UNDO_CAPTURES.with(&[&local.to_string()]);
@@ -116,6 +116,18 @@ impl Walk<'_> {
         self.undos.push(Undo {
             path: self.scopes.path(name),
             handler: handler.clone(),
+            cfg: self.cfg.clone(),
+        });
+    }
+
+    /// The undo of a site that is gone, for the runs in which it was done. They passed a checkpoint, wherever it stood.
+    pub(super) fn removed_undo(&mut self, name: &str, handler: Expr) {
+        if let Some(refused) = self.no_undo {
+            self.errors.push(Place::of(&handler), refused);
+        }
+        self.undos.push(Undo {
+            path: self.scopes.path(name),
+            handler,
             cfg: self.cfg.clone(),
         });
     }
