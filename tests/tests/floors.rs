@@ -10,7 +10,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("codec", &["replay"]),
     ("store", &["replay"]),
     ("context", &["replay", "graph", "codec", "store"]),
-    ("engine", &["replay", "codec", "store", "context", "error"]),
+    ("clock", &["replay"]),
+    (
+        "engine",
+        &["replay", "codec", "store", "context", "clock", "error"],
+    ),
     ("http", &["engine", "error", "store"]),
 ];
 

@@ -102,6 +102,8 @@ extern crate self as workflow;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+#[cfg(feature = "engine")]
+mod clock;
 mod codec;
 #[doc(hidden)]
 pub mod context;

@@ -8,14 +8,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
 use super::board::Boards;
-use super::clock::{Clock, SystemClock};
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
 use super::mail::MessageIds;
 use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
-use super::{Alive, BuildError, Engine, Inner, Runs};
+use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
 use crate::context::States;
 use crate::replay::CodeId;

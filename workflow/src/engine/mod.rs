@@ -6,7 +6,6 @@
 mod board;
 mod builder;
 mod cancel;
-mod clock;
 mod control;
 mod driver;
 mod error;
@@ -32,9 +31,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+pub use crate::clock::{Clock, SystemClock, TokioClock};
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
-pub use clock::{Clock, SystemClock, TokioClock};
 pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
