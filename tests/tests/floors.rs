@@ -15,6 +15,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "engine",
         &["replay", "codec", "store", "context", "clock", "error"],
     ),
+    ("operation", &["replay", "codec", "context", "clock"]),
     ("http", &["engine", "error", "store"]),
 ];
 

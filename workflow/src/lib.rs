@@ -81,6 +81,7 @@
 //! - other workflows, awaited as a [`Call`].
 //!
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
+//! [`operation`] has units of work that show a person how they go on, in a step's body or in any tokio program.
 //! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
 //! underneath, without clock, IO or runtime.
 //!
@@ -118,6 +119,8 @@ pub mod guide;
 pub mod http;
 mod lock;
 mod macros;
+#[cfg(feature = "engine")]
+pub mod operation;
 pub mod replay;
 pub mod store;
 
