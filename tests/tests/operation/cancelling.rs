@@ -38,7 +38,7 @@ async fn work_that_does_not_look_is_cancelled_at_once() {
         "when `cancel` returns"
     );
     assert_eq!(snapshot.reason(), Some("changed my mind"));
-    assert_eq!(snapshot.completed_at(), at(20));
+    assert_eq!(snapshot.completed_at(), Some(at(20)));
     assert_eq!(
         run.await.unwrap(),
         Err(RunError::Cancelled {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use workflow::operation::{Definition, Operation, Progress, Refused, RunError, Status};
+use workflow::operation::{Definition, Operation, Progress, Refused, RunError, Snapshot, Status};
 use workflow::{Backoff, FailureKind};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -78,18 +78,15 @@ async fn what_a_failed_attempt_left_running_is_cancelled() {
     .backoff(Backoff::fixed(Duration::ZERO))
     .build();
     parent.run().await.unwrap();
-    let left = left.lock().unwrap().pop().unwrap().await.unwrap();
+    let left = left.lock().unwrap().pop().unwrap();
+    let left = left.await.unwrap();
     let Err(RunError::Cancelled { reason, .. }) = left else {
         panic!("it was cancelled");
     };
     assert_eq!(reason, "the attempt that ran it has ended");
     assert_eq!(told.all(), [""; 0]);
     let snapshot = parent.snapshot();
-    let names: Vec<_> = snapshot
-        .children()
-        .iter()
-        .map(|child| child.name())
-        .collect();
+    let names: Vec<_> = snapshot.children().iter().map(Snapshot::name).collect();
     assert_eq!(names, ["second"]);
 }
 
@@ -144,10 +141,10 @@ async fn an_attempt_that_has_ended_runs_no_child() {
 async fn a_childs_failure_fails_the_parent_and_a_critical_one_for_good() {
     let fails = |critical: bool| {
         let child = Operation::<()>::define("child", move |_| async move {
-            match critical {
-                true => Err(workflow::critical("never").into()),
-                false => Err::<(), BoxError>("not now".into()),
+            if critical {
+                return Err::<(), BoxError>(workflow::critical("never").into());
             }
+            Err("not now".into())
         });
         Operation::define("parent", move |cx| cx.child(child.clone()))
             .retries(1)

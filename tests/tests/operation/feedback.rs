@@ -12,7 +12,9 @@ async fn running(progress: Option<Progress>) -> Snapshot {
     let work = Operation::define("work", move |cx| {
         let progress = progress.clone();
         async move {
-            progress.map(|progress| cx.progress(progress));
+            if let Some(progress) = progress {
+                cx.progress(progress);
+            }
             tokio::time::sleep(millis(3_000)).await;
             Ok::<_, String>(())
         }

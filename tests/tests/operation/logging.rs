@@ -31,7 +31,7 @@ async fn the_last_lines_are_kept_in_order() {
     let snapshot = five_lines(2).await;
     assert_eq!(lines(&snapshot), ["line 4", "line 5"]);
     let last = snapshot.logs().last().unwrap();
-    assert_eq!((Some(last.at), last.attempt), (at(0), 1));
+    assert_eq!((last.at, last.attempt), (at(0), 1));
 }
 
 // OPR-LOG-02
@@ -65,7 +65,7 @@ async fn a_single_line_is_shown_in_time_to_who_watches() {
     let work = Operation::define("work", |cx| async move {
         cx.log("here");
         cx.progress(Progress::new(3).of(10));
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(50)).await;
         Ok::<_, String>(())
     })
     .build();

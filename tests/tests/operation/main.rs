@@ -34,8 +34,8 @@ fn clock() -> TokioClock {
 const START: i64 = 1_000_000;
 
 /// So many milliseconds after the clock's start.
-fn at(millis: i64) -> Option<Timestamp> {
-    Some(Timestamp::from_millis(START + millis))
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(START + millis)
 }
 
 fn millis(millis: u64) -> Duration {

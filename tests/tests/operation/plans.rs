@@ -43,9 +43,9 @@ async fn what_depends_waits_and_what_does_not_overlaps_up_to_the_limit() {
     let told = Told::default();
     let [a, b, c] = ["a", "b", "c"].map(|name| part(name, &told));
     let plan = Plan::builder()
-        .add_after(&c, ["a", "b"])
-        .add_after(&b, ["a"])
-        .add(&a)
+        .operation_after(&c, ["a", "b"])
+        .operation_after(&b, ["a"])
+        .operation(&a)
         .build()
         .unwrap();
     let run = tokio::spawn({
@@ -73,23 +73,23 @@ async fn what_depends_waits_and_what_does_not_overlaps_up_to_the_limit() {
     assert_eq!(names, ["a", "b", "c"]);
 
     let told = Told::default();
-    let [p, q, r] = ["p", "q", "r"].map(|name| part(name, &told));
+    let [one, two, three] = ["one", "two", "three"].map(|name| part(name, &told));
     let plan = Plan::builder()
-        .add(&p)
-        .add(&q)
-        .add(&r)
+        .operation(&one)
+        .operation(&two)
+        .operation(&three)
         .limit(2)
         .build()
         .unwrap();
     let run = tokio::spawn(async move { plan.run().await });
     settle().await;
-    assert_eq!(told.all(), ["p begins", "q begins"]);
+    assert_eq!(told.all(), ["one begins", "two begins"]);
     assert_eq!(
-        state(&r.snapshot()),
+        state(&three.snapshot()),
         (Status::Queued, Some("room: no more than 2 at a time"))
     );
     run.await.unwrap().unwrap();
-    assert_eq!(told.count("r ends"), 1);
+    assert_eq!(told.count("three ends"), 1);
 }
 
 // OPR-DEP-02
@@ -97,13 +97,13 @@ async fn what_depends_waits_and_what_does_not_overlaps_up_to_the_limit() {
 async fn what_depends_on_a_failure_is_skipped_and_the_rest_goes_on() {
     let told = Told::default();
     let a = failing("a");
-    let [b, c, d, e] = ["b", "c", "d", "e"].map(|name| part(name, &told));
+    let [b, c, free, more] = ["b", "c", "free", "more"].map(|name| part(name, &told));
     let plan = Plan::builder()
-        .add(&a)
-        .add_after(&b, ["a"])
-        .add_after(&c, ["b"])
-        .add(&d)
-        .add_after(&e, ["d"])
+        .operation(&a)
+        .operation_after(&b, ["a"])
+        .operation_after(&c, ["b"])
+        .operation(&free)
+        .operation_after(&more, ["free"])
         .build()
         .unwrap();
     let PlanFailure {
@@ -120,7 +120,10 @@ async fn what_depends_on_a_failure_is_skipped_and_the_rest_goes_on() {
         state(&c.snapshot()),
         (Status::Skipped, Some("`b` did not succeed: it is skipped"))
     );
-    assert_eq!(told.all(), ["d begins", "d ends", "e begins", "e ends"]);
+    assert_eq!(
+        told.all(),
+        ["free begins", "free ends", "more begins", "more ends"]
+    );
 }
 
 // OPR-DEP-02
@@ -134,9 +137,9 @@ async fn by_policy_a_failure_stops_or_cancels_the_rest() {
         let a = failing("a");
         let [b, c] = ["b", "c"].map(|name| part(name, &told));
         let plan = Plan::builder()
-            .add(&a)
-            .add(&b)
-            .add_after(&c, ["b"])
+            .operation(&a)
+            .operation(&b)
+            .operation_after(&c, ["b"])
             .on_failure(policy)
             .build()
             .unwrap();
@@ -158,17 +161,20 @@ fn a_cycle_or_an_unknown_dependency_is_refused_when_it_is_defined() {
     let told = Told::default();
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| part(name, &told));
     let cycle = Plan::builder()
-        .add_after(&d, ["a"])
-        .add_after(&a, ["b"])
-        .add_after(&b, ["c"])
-        .add_after(&c, ["a"])
+        .operation_after(&d, ["a"])
+        .operation_after(&a, ["b"])
+        .operation_after(&b, ["c"])
+        .operation_after(&c, ["a"])
         .build()
         .unwrap_err();
     assert_eq!(
         cycle.to_string(),
         "these operations wait for each other: a -> b -> c -> a; take one of the dependencies out"
     );
-    let own = Plan::builder().add_after(&a, ["a"]).build().unwrap_err();
+    let own = Plan::builder()
+        .operation_after(&a, ["a"])
+        .build()
+        .unwrap_err();
     assert_eq!(
         own,
         PlanError::Cycle {
@@ -176,17 +182,21 @@ fn a_cycle_or_an_unknown_dependency_is_refused_when_it_is_defined() {
         }
     );
     let unknown = Plan::builder()
-        .add(&a)
-        .add_after(&b, ["A"])
+        .operation(&a)
+        .operation_after(&b, ["A"])
         .build()
         .unwrap_err();
     assert_eq!(
         unknown.to_string(),
         "operation `b` depends on `A`, which is not in the plan: add it; there are a, b"
     );
-    let twice = Plan::builder().add(&a).add(&a).build().unwrap_err();
+    let twice = Plan::builder()
+        .operation(&a)
+        .operation(&a)
+        .build()
+        .unwrap_err();
     assert!(matches!(twice, PlanError::SameName { .. }));
-    let none = Plan::builder().add(&a).limit(0).build().unwrap_err();
+    let none = Plan::builder().operation(&a).limit(0).build().unwrap_err();
     assert!(matches!(none, PlanError::NoRoom));
 }
 
@@ -200,9 +210,9 @@ async fn run_again_a_plan_goes_on_and_rolled_back_it_begins_with_the_newest() {
     .build();
     let c = part("c", &told);
     let plan = Plan::builder()
-        .add(&a)
-        .add_after(&gate, ["a"])
-        .add_after(&c, ["gate"])
+        .operation(&a)
+        .operation_after(&gate, ["a"])
+        .operation_after(&c, ["gate"])
         .build()
         .unwrap();
     let failure = plan.run().await.unwrap_err();
@@ -225,10 +235,10 @@ async fn queued_ones_may_be_cancelled_and_skipped_by_hand() {
     let told = Told::default();
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| part(name, &told));
     let plan = Plan::builder()
-        .add(&a)
-        .add_after(&b, ["a"])
-        .add_after(&c, ["b"])
-        .add_after(&d, ["a"])
+        .operation(&a)
+        .operation_after(&b, ["a"])
+        .operation_after(&c, ["b"])
+        .operation_after(&d, ["a"])
         .build()
         .unwrap();
     let run = tokio::spawn({
@@ -252,8 +262,8 @@ async fn queued_ones_may_be_cancelled_and_skipped_by_hand() {
     // Dropped, nothing of it is left in flight.
     let [a, b] = ["a", "b"].map(|name| part(name, &told));
     let plan = Plan::builder()
-        .add(&a)
-        .add_after(&b, ["a"])
+        .operation(&a)
+        .operation_after(&b, ["a"])
         .build()
         .unwrap();
     tokio::time::timeout(millis(10), plan.run())

@@ -37,8 +37,8 @@ async fn a_run_is_queued_running_and_succeeded() {
     let snapshot = answer.snapshot();
     assert_eq!(snapshot.attempt(), 1);
     assert_eq!(snapshot.result::<i32>(), Some(42));
-    assert_eq!(snapshot.started_at(), at(0));
-    assert_eq!(snapshot.completed_at(), at(250));
+    assert_eq!(snapshot.started_at(), Some(at(0)));
+    assert_eq!(snapshot.completed_at(), Some(at(250)));
     assert_eq!(snapshot.failure(), None);
 }
 

@@ -13,7 +13,7 @@ async fn only_what_has_not_begun_is_skipped() {
     idle.skip().unwrap();
     let skipped = idle.snapshot();
     assert_eq!(skipped.status(), Status::Skipped);
-    assert_eq!(skipped.completed_at(), at(0));
+    assert_eq!(skipped.completed_at(), Some(at(0)));
     assert_eq!(
         idle.skip(),
         Err(Refused::NotSkippable {

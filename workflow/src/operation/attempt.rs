@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::definition::Definition;
 use super::error::{Refused, RunError};
 use super::flight::Flight;
-use super::shared::{Shared, derive};
+use super::shared::{Shared, derive, derive_seed};
 use super::snapshot::{LogLine, Progress, Status};
 use super::state::State;
 use crate::context::Cancellation;
@@ -46,7 +46,7 @@ impl Attempt {
             epoch: state.epoch,
             number: record.attempt,
             key: derive(record.seed, "key", record.generation.into()),
-            seed: derive(record.seed, "children", record.generation.into()) as u64,
+            seed: derive_seed(record.seed, "children", record.generation.into()),
             last,
             released: record.released.clone(),
             cancellation: state.attempt.clone(),

@@ -90,6 +90,7 @@ pub(super) struct StoredFailure {
 }
 
 impl StoredFailure {
+    #[expect(clippy::ref_option, reason = "serde passes the field by reference")]
     pub(super) fn serialize<S: Serializer>(
         failure: &Option<Failure>,
         serializer: S,

@@ -121,10 +121,12 @@ impl Flight {
                         }
                         break;
                     }
-                    Meaning::Failed(failure, true) => match shared.may_mend(&error) {
-                        true => Again::Maybe(failure),
-                        false => Again::No(failure.with_kind(FailureKind::Critical)),
-                    },
+                    Meaning::Failed(failure, true) if shared.may_mend(&error) => {
+                        Again::Maybe(failure)
+                    }
+                    Meaning::Failed(failure, true) => {
+                        Again::No(failure.with_kind(FailureKind::Critical))
+                    }
                     Meaning::Failed(failure, false) => Again::No(failure),
                 },
                 Attempted::Ended(Ended::Encode(reason)) => Again::No(shared.failure(

@@ -24,9 +24,9 @@ use crate::context::Cancelled;
 /// let check = Operation::define("check", |_| async { Ok::<_, String>(true) }).build();
 /// let store = Operation::define("store", |_| async { Ok::<_, String>(()) }).build();
 /// let plan = Plan::builder()
-///     .add(&fetch)
-///     .add(&check)
-///     .add_after(&store, ["fetch", "check"])
+///     .operation(&fetch)
+///     .operation(&check)
+///     .operation_after(&store, ["fetch", "check"])
 ///     .limit(2)
 ///     .build()?;
 /// plan.run().await?;
@@ -137,13 +137,13 @@ impl std::error::Error for PlanFailure {
 
 impl PlanBuilder {
     /// Adds an operation that depends on nothing.
-    pub fn add<T>(mut self, operation: &Operation<T>) -> Self {
+    pub fn operation<T>(mut self, operation: &Operation<T>) -> Self {
         self.nodes.push((Arc::clone(&operation.shared), Vec::new()));
         self
     }
 
     /// Adds an operation that begins after these have succeeded. They may be added later.
-    pub fn add_after<T>(
+    pub fn operation_after<T>(
         mut self,
         operation: &Operation<T>,
         dependencies: impl IntoIterator<Item = impl Into<String>>,
@@ -440,11 +440,10 @@ impl<'p> Going<'p> {
                 Poll::Ready(ended) => ended.map(drop),
             },
             Place::Queued(_, cancelled) => {
-                let cancelled = std::pin::Pin::new(cancelled).poll(task).is_ready();
-                match cancelled {
-                    true => Err(node.shared.stopped_by()),
-                    false => return self.begin(at, node, task),
+                if std::pin::Pin::new(cancelled).poll(task).is_pending() {
+                    return self.begin(at, node, task);
                 }
+                Err(node.shared.stopped_by())
             }
         };
         // Whoever ended is dropped before the next one begins.

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use siphasher::sip128::{Hasher128, SipHasher24};
+use siphasher::sip128::{Hash128, Hasher128, SipHasher24};
 use tokio::sync::Notify;
 
 use super::definition::Core;
@@ -40,7 +40,7 @@ impl Shared {
     pub(super) fn child(self: &Arc<Self>, core: &Core, seed: u64, ordinal: u64) -> Arc<Self> {
         let seed = core
             .seed
-            .unwrap_or_else(|| derive(seed, &core.name, ordinal) as u64);
+            .unwrap_or_else(|| derive_seed(seed, &core.name, ordinal));
         Self::at(Arc::new(core.as_child_of(&self.core)), Some(self), seed)
     }
 
@@ -299,7 +299,16 @@ impl Shared {
 
 /// A number that is the same whenever the seed, the name and the number are.
 pub(super) fn derive(seed: u64, name: &str, number: u64) -> u128 {
+    hash(seed, name, number).as_u128()
+}
+
+/// A seed that is the same whenever the seed it comes from, the name and the number are.
+pub(super) fn derive_seed(seed: u64, name: &str, number: u64) -> u64 {
+    hash(seed, name, number).h1
+}
+
+fn hash(seed: u64, name: &str, number: u64) -> Hash128 {
     let mut hasher = SipHasher24::new_with_keys(seed, number);
     hasher.write(name.as_bytes());
-    hasher.finish128().as_u128()
+    hasher.finish128()
 }
