@@ -88,7 +88,7 @@ pub(crate) fn within(tokens: TokenStream, krate: &impl ToTokens) -> TokenStream 
 }
 
 /// `path` and `function`, as one path that the compiler underlines at `place`, when what is called with it does not fit.
-pub(crate) fn called(path: TokenStream, function: &str, place: &Place) -> TokenStream {
+pub(crate) fn called(path: TokenStream, function: &str, place: Place) -> TokenStream {
     let (first, last) = (
         place.first.resolved_at(Span::mixed_site()),
         place.last.resolved_at(Span::mixed_site()),

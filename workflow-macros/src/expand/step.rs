@@ -91,7 +91,7 @@ pub(crate) fn step(
         ReturnType::Type(_, ty) => Place::of(ty),
     };
     let made = if options.blocking {
-        let blocking_step = called(quote!(#private::), "blocking_step", &place);
+        let blocking_step = called(quote!(#private::), "blocking_step", place);
         quote! {
             #blocking_step(
                 #settings,
@@ -100,7 +100,7 @@ pub(crate) fn step(
             ) #retry
         }
     } else {
-        let step = called(quote!(#private::), "step", &place);
+        let step = called(quote!(#private::), "step", place);
         let body = quote! {
             // Tells the compiler the type before it looks at the body, so that what does not fit is underlined there.
             #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
