@@ -118,6 +118,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         .name
         .unwrap_or_else(|| model::workflow_name(&function.sig));
     let model = model::check_workflow(&mut function, &mut errors);
+    expand::stub_unreadable(&mut function);
     let (Some(model), Body::Block(block)) = (model, &function.body) else {
         return expand::fallback(&function, &errors.finish());
     };
@@ -135,6 +136,9 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
+    if args.to_string() == expand::site::IMPORTED {
+        return TokenStream::new();
+    }
     let mut function = match parse(item, "step") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -152,7 +156,7 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
-    let function = match parse(item, "fragment") {
+    let mut function = match parse(item, "fragment") {
         Ok(function) => function,
         Err(refused) => return refused,
     };
@@ -160,6 +164,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let options = ItemOptions::check(&Settings::read(args), "fragment", &mut errors);
     let krate = expand::krate(options.krate.as_ref());
     let fine = model::check_fragment(&function, &mut errors);
+    expand::stub_unreadable(&mut function);
     let (true, Body::Block(block)) = (fine, &function.body) else {
         return expand::fallback(&function, &errors.finish());
     };
@@ -177,9 +182,15 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn parse(item: TokenStream, name: &str) -> Result<Function, TokenStream> {
-    syn::parse2::<Function>(item.clone()).map_err(|_| {
-        let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
-        quote!(#report #item)
+    syn::parse2::<Function>(item.clone()).map_err(|why| {
+        let Some(called) = syntax::function_name(&item) else {
+            let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
+            return quote!(#report #item);
+        };
+        let text = messages::UNREADABLE_SIGNATURE.with(&[&why.to_string()]);
+        let report = Report::new(why.span(), text);
+        let named = (name == "workflow").then(|| expand::unread_type(&called));
+        quote!(#report #item #named)
     })
 }
 

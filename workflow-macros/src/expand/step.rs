@@ -54,7 +54,13 @@ pub(crate) fn step(
         sig,
         &lifetime,
         options.blocking,
-        &parse_quote!(#krate::Step<#lifetime, #returns, #private::#mark>),
+        &given(
+            sig,
+            &returns,
+            &quote!(#lifetime),
+            &quote!(#private::#mark),
+            krate,
+        ),
     );
     let lints = quote! {
         #[allow(single_use_lifetimes, clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::must_use_candidate)]
@@ -85,15 +91,15 @@ pub(crate) fn step(
         .retry_if
         .as_ref()
         .map(|closure| quote!(.retry_if(#closure)));
-    // What the compiler says about the result's type, it says at the type.
-    let place = match &sig.output {
-        ReturnType::Default => Place::from(sig.ident.span()),
-        ReturnType::Type(_, ty) => Place::of(ty),
-    };
+    let place = of_returns(sig);
+    let typed = respan(
+        quote!(::<_, #private::#mark>),
+        place.last.resolved_at(Span::mixed_site()),
+    );
     let made = if options.blocking {
         let blocking_step = called(quote!(#private::), "blocking_step", place);
         quote! {
-            #blocking_step(
+            #blocking_step #typed (
                 #settings,
                 #private::Arc::new(move || { #(#clones)* (move || -> #returns { #(#statements)* })() }),
                 #via,
@@ -115,7 +121,7 @@ pub(crate) fn step(
         let future =
             quote_spanned!(at=> #library::__private::fut::<#returns>(async move { #body }));
         quote! {
-            #step(
+            #step #typed (
                 #settings,
                 #private::Box::new(move || { #(#clones)* #future }),
                 #via,
@@ -129,6 +135,29 @@ pub(crate) fn step(
             #made
         }
     }
+}
+
+/// Where the compiler says what it says about the result's type: at the type.
+fn of_returns(sig: &Signature) -> Place {
+    match &sig.output {
+        ReturnType::Default => Place::from(sig.ident.span()),
+        ReturnType::Type(_, ty) => Place::of(ty),
+    }
+}
+
+/// `Step<'s, R, MARK>`: with the span of `R`.
+fn given(
+    sig: &Signature,
+    returns: &Type,
+    lifetime: &TokenStream,
+    mark: &TokenStream,
+    krate: &TokenStream,
+) -> Type {
+    let place = of_returns(sig);
+    let [first, last] = [place.first, place.last].map(|span| span.resolved_at(Span::mixed_site()));
+    let open = respan(quote!(#krate::Step<), first);
+    let close = respan(quote!(>), last);
+    parse_quote!(#open #lifetime, #returns, #mark #close)
 }
 
 /// The signature of the function that gives the step: what it borrows, it borrows for one lifetime.

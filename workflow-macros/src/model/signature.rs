@@ -98,7 +98,8 @@ fn check_item(function: &Function, item: &str, errors: &mut Errors) -> bool {
                 why.span(),
                 messages::UNREADABLE_BODY.with(&[&why.to_string()]),
             );
-            false
+            // A step may have to do without one; what else there is has one that says nothing.
+            item != "step"
         }
         Body::Missing(semicolon) if item != "step" => {
             errors.push(semicolon.span, messages::NO_BODY.with(&[item]));
@@ -151,7 +152,7 @@ pub(crate) fn check_workflow(function: &mut Function, errors: &mut Errors) -> Op
                 else {
                     errors.push(
                         Place::of(&typed.pat),
-                        messages::WORKFLOW_PATTERN.with(&["input"]),
+                        messages::WORKFLOW_PATTERN.with(&[&written(&typed.pat)]),
                     );
                     continue;
                 };
@@ -221,7 +222,7 @@ pub(crate) fn check_step(
                             errors.push(place, messages::STEP_BLOCKING_BORROWS);
                         }
                     }
-                    _ => errors.push(place, messages::STEP_SELF_BY_VALUE),
+                    _ => errors.push(place, messages::STEP_SELF_BY_VALUE.with(&["step"])),
                 }
             }
             FnArg::Typed(typed) => {
@@ -235,7 +236,7 @@ pub(crate) fn check_step(
                 else {
                     errors.push(
                         Place::of(&typed.pat),
-                        messages::STEP_PATTERN.with(&["parts"]),
+                        messages::STEP_PATTERN.with(&[&written(&typed.pat)]),
                     );
                     continue;
                 };
@@ -322,7 +323,10 @@ pub(crate) fn check_fragment(function: &Function, errors: &mut Errors) -> bool {
         && !matches!(receiver.kind, syn::ReceiverKind::Reference(..))
         && !matches!(receiver.kind, syn::ReceiverKind::Value)
     {
-        errors.push(Place::of(receiver), messages::STEP_SELF_BY_VALUE);
+        errors.push(
+            Place::of(receiver),
+            messages::STEP_SELF_BY_VALUE.with(&["fragment"]),
+        );
     }
     fine
 }
@@ -363,6 +367,20 @@ fn borrows(ty: &Type) -> Option<Place> {
     let mut finder = Finder(None);
     finder.visit_type(ty);
     finder.0
+}
+
+/// A pattern, nearly as it was written.
+fn written(pat: &Pat) -> String {
+    let text = quote::quote!(#pat).to_string();
+    [
+        (" ,", ","),
+        ("( ", "("),
+        (" )", ")"),
+        (" ::", "::"),
+        (":: ", "::"),
+    ]
+    .iter()
+    .fold(text, |text, (loose, tight)| text.replace(loose, tight))
 }
 
 /// The owned type that is probably meant by a borrowed one.

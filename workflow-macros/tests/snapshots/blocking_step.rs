@@ -12,7 +12,10 @@
 fn hash(
     text: String,
 ) -> workflow::Step<'static, usize, workflow::__private::Infallible> {
-    workflow::__private::blocking_step(
+    workflow::__private::blocking_step::<
+        _,
+        workflow::__private::Infallible,
+    >(
         workflow::__private::StepOptions::new(),
         workflow::__private::Arc::new(move || {
             let text = workflow::__private::Clone::clone(&text);

@@ -47,8 +47,8 @@ impl workflow::Workflow for order {
             __workflow_cx: &workflow::__private::Cx,
             item: String,
         ) -> Result<u32, Failure> {
-            #[allow(unused_imports)]
-            use step as _;
+            #[step(__workflow_is_imported)]
+            const _: () = ();
             let id = workflow::__private::run_once(
                     parcel(item.clone()).detach(),
                     __workflow_cx,

@@ -42,7 +42,7 @@ impl workflow::Workflow for checkout {
         ) {
             sleep!(
                 @ unread::core::compile_error! {
-                "`sleep!` begins with its name, a plain word\nhelp: write `sleep!(window, \"15m\")`"
+                "`sleep!` begins with its name, a plain word under which it is recorded, and this is none\nhelp: write `sleep!(window, \"15m\")`"
                 }
             );
         }

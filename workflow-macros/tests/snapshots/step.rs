@@ -17,7 +17,10 @@ fn reserve<'__workflow>(
     Result<u32, StockError>,
     workflow::__private::Fallible,
 > {
-    workflow::__private::step(
+    workflow::__private::step::<
+        _,
+        workflow::__private::Fallible,
+    >(
         workflow::__private::StepOptions::new()
             .retries(3u32)
             .timeout(workflow::__private::millis(10000u64)),

@@ -46,8 +46,8 @@ impl workflow::Workflow for checkout {
             __workflow_cx: &workflow::__private::Cx,
             order: u32,
         ) -> Result<u32, Failure> {
-            #[allow(unused_imports)]
-            use step as _;
+            #[step(__workflow_is_imported)]
+            const _: () = ();
             let n = {
                 #[allow(unused_imports)]
                 use workflow::__private::lookup::*;

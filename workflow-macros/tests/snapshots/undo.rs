@@ -90,8 +90,8 @@ impl workflow::Workflow for checkout {
             __workflow_cx: &workflow::__private::Cx,
             order: u32,
         ) -> Result<(), Failure> {
-            #[allow(unused_imports)]
-            use step as _;
+            #[step(__workflow_is_imported)]
+            const _: () = ();
             checkpoint!(
                 @ site __workflow_cx & const { workflow::Site::new("begun",
                 workflow::Kind::Checkpoint, "begun", ::core::file!(), 1) };

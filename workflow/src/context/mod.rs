@@ -47,7 +47,7 @@ pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_curren
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
-pub use fragment::{Fragment, FragmentRun, Lent, Once};
+pub use fragment::{Apart, Durably, Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
 pub use host::{Host, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
@@ -67,7 +67,7 @@ pub use undo::{
     Undone,
 };
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Unattended, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {

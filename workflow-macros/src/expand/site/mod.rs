@@ -92,6 +92,18 @@ pub(crate) fn refused(report: &Report) -> Expr {
     Expr::Verbatim(report.to_token_stream())
 }
 
+/// The argument of a `#[step]` that stands for itself only, and leaves nothing.
+pub(crate) const IMPORTED: &str = "__workflow_is_imported";
+
+// Input:  the `step` of a `#[step]` in the body
+// Output: #[step(__workflow_is_imported)] const _: () = ();
+//
+// All of it has the attribute's own span: where `step` is not imported, the compiler says so there, and what to import.
+pub(crate) fn imported(path: &syn::Path, at: Span) -> TokenStream {
+    let word = Ident::new(IMPORTED, at);
+    respan(quote!(#[#path(#word)] const _: () = ();), at)
+}
+
 // Input:  total.sum
 // Output: *::workflow::__private::unchanged(&total.sum)
 pub(crate) fn unchanged(place: &mut Expr, krate: &TokenStream) {

@@ -92,12 +92,10 @@ pub(crate) fn walk(
     let declared = walk.scopes.leave();
     print::begin(body, declared);
     if let Some(path) = &walk.step_path {
-        // `#[step]` was taken away: without this its import would look unused. All of it has the attribute's own span, so that
-        // a missing import is told of there.
+        // `#[step]` was taken away: without this its import would look unused, and a missing one would not be missed.
         let at = syn::spanned::Spanned::span(path);
-        let uses =
-            crate::expand::respan(quote::quote!(#[allow(unused_imports)] use #path as _;), at);
-        body.stmts.insert(0, Stmt::Item(Item::Verbatim(uses)));
+        body.stmts
+            .insert(0, Stmt::Item(Item::Verbatim(print::imported(path, at))));
     }
     Walked {
         shared_name: walk.scopes.unsettled(),

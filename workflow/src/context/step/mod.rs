@@ -38,7 +38,7 @@ pub mod lookup {
 /// What a `#[step]` function returns: an effect, to be awaited in a workflow, where its outcome is recorded.
 ///
 /// Awaited anywhere else, in a unit test, say, it runs once and gives what the function's code gives.
-#[must_use = "a step that was only called does nothing: `.await` it"]
+#[must_use = "help: `.await` it: a step that was only called does nothing"]
 pub struct Step<'s, R: Outcome<M>, M = Fallible> {
     source: Source<'s, R>,
     options: StepOptions,
@@ -123,6 +123,7 @@ fn on_errors<'s, T, E>(
     Box::new(move |result| result.as_ref().err().is_none_or(&retry_if))
 }
 
+#[diagnostic::do_not_recommend]
 impl<'s, R: Outcome<M>, M> Durable for Step<'s, R, M> {
     type Output = Result<R::Value, crate::replay::Failure>;
     type Future = StepRun<'s, R, R::Value>;
