@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, PatIdent, ReturnType, Signature, Type};
 
-use super::{Given, name};
+use super::{Given, name, rules};
 use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
 use crate::syntax::{Body, Function, Mark, Settings, Value, take};
@@ -28,12 +28,17 @@ pub(crate) struct Workflow {
 }
 
 impl Workflow {
-    /// The parameters that the engine gives.
+    /// The parameters that the engine gives, and those that have no order.
     pub(crate) fn given(&self) -> Vec<(Ident, Given)> {
-        let states = self.parameters.iter().filter(|given| given.is_state);
-        states
-            .map(|state| (state.name.clone(), Given::State))
-            .collect()
+        let particular = self.parameters.iter().filter_map(|given| {
+            let what = if given.is_state {
+                Given::State
+            } else {
+                unordered(&given.ty)?
+            };
+            Some((given.name.clone(), what))
+        });
+        particular.collect()
     }
 }
 
@@ -49,14 +54,30 @@ pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
     named.collect()
 }
 
-/// The parameters of a fragment that are a `&mut`.
+/// A map or set that has another order on every replay.
+fn unordered(ty: &Type) -> Option<Given> {
+    match ty {
+        Type::Reference(reference) => unordered(&reference.elem),
+        Type::Path(path) => rules::unordered(&path.path).map(Given::Unordered),
+        _ => None,
+    }
+}
+
+/// The parameters of a fragment that are a `&mut`, and those that have no order.
 pub(crate) fn lent(sig: &Signature) -> Vec<(Ident, Given)> {
     let lent = sig.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(typed) if is_mut_reference(&typed.ty) => match &*typed.pat {
-            Pat::Ident(named) => Some((named.ident.clone(), Given::Lent)),
-            _ => None,
-        },
-        _ => None,
+        FnArg::Typed(typed) => {
+            let what = if is_mut_reference(&typed.ty) {
+                Given::Lent
+            } else {
+                unordered(&typed.ty)?
+            };
+            match &*typed.pat {
+                Pat::Ident(named) => Some((named.ident.clone(), what)),
+                _ => None,
+            }
+        }
+        FnArg::Receiver(_) => None,
     });
     lent.collect()
 }

@@ -9,6 +9,7 @@
 //! | [`failures`] | what fails, and what is done about it |
 //! | [`undo`] | sagas: what is undone, and what is not |
 //! | [`change`] | new code under live runs |
+//! | [`replay`] | what a workflow may not ask of the world, and what sees it |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`coming_from`] | the same things in other engines |
@@ -33,6 +34,9 @@ pub mod undo {}
 
 #[doc = include_str!("change.md")]
 pub mod change {}
+
+#[doc = include_str!("replay.md")]
+pub mod replay {}
 
 #[doc = include_str!("composition.md")]
 pub mod composition {}

@@ -55,6 +55,8 @@ pub(crate) enum Given {
     State,
     /// It is a `&mut`: whoever it is passed on to changes what is outside.
     Lent,
+    /// It is a map or set of this type, which has another order on every replay.
+    Unordered(&'static str),
 }
 
 /// Walks a body. `given` are the parameters about which something is particular; `krate` is the path of the library.
@@ -79,6 +81,7 @@ pub(crate) fn walk(
             .map(|(name, given)| (name.to_string(), given))
             .collect(),
         in_site: 0,
+        blind: 0,
         lifted: 0,
         hash_told: false,
         cfg: Vec::new(),
@@ -141,6 +144,8 @@ struct Walk<'a> {
     given: HashMap<String, Given>,
     /// How many sites' own expressions are around.
     in_site: usize,
+    /// How many calls are around that give the same in any order.
+    blind: usize,
     /// How many `#[nondeterministic]` statements are around.
     lifted: usize,
     /// This statement's `HashMap` was reported: once is enough for its type and its constructor.
@@ -291,6 +296,7 @@ impl Walk<'_> {
             Expr::Block(block) if block.label.is_some() => self.labelled_block(expr),
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => self.jump(expr),
             Expr::Path(path) => self.named(path),
+            Expr::MethodCall(_) => self.method_call(expr),
             Expr::Assign(_) | Expr::Binary(_) => {
                 self.assignment(expr);
                 visit_mut::visit_expr_mut(self, expr);

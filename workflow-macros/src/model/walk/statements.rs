@@ -7,7 +7,7 @@ use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
 
 use super::captures::assigned;
-use super::{Given, Walk, nested};
+use super::{Given, Walk, nested, rules};
 use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, Mark, Settings, Value, strip, take};
@@ -103,7 +103,13 @@ impl Walk<'_> {
                     let pat = local.pat.clone();
                     walk.step_in_place(step, &mut init.expr, Some(&pat));
                 }
-                None => walk.visit_expr_mut(&mut init.expr),
+                None => {
+                    let sorted =
+                        matches!(&local.pat, syn::Pat::Type(typed) if rules::is_sorted(&typed.ty));
+                    walk.blind += usize::from(sorted);
+                    walk.visit_expr_mut(&mut init.expr);
+                    walk.blind -= usize::from(sorted);
+                }
             }
             if let Some((_, diverge)) = &mut init.diverge {
                 walk.visit_expr_mut(diverge);
