@@ -92,10 +92,12 @@ pub(crate) fn step(
         .as_ref()
         .map(|closure| quote!(.retry_if(#closure)));
     let place = of_returns(sig);
-    let typed = respan(
-        quote!(::<_, #private::#mark>),
-        place.last.resolved_at(Span::mixed_site()),
+    let last = place.last.resolved_at(Span::mixed_site());
+    let (open, mark) = (
+        respan(quote!(::<), last),
+        respan(quote!(, #private::#mark>), last),
     );
+    let typed = quote!(#open #returns #mark);
     let made = if options.blocking {
         let blocking_step = called(quote!(#private::), "blocking_step", place);
         quote! {

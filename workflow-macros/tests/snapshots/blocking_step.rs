@@ -13,7 +13,7 @@ fn hash(
     text: String,
 ) -> workflow::Step<'static, usize, workflow::__private::Infallible> {
     workflow::__private::blocking_step::<
-        _,
+        usize,
         workflow::__private::Infallible,
     >(
         workflow::__private::StepOptions::new(),

@@ -18,7 +18,7 @@ fn reserve<'__workflow>(
     workflow::__private::Fallible,
 > {
     workflow::__private::step::<
-        _,
+        Result<u32, StockError>,
         workflow::__private::Fallible,
     >(
         workflow::__private::StepOptions::new()
