@@ -1,4 +1,4 @@
-//! The language, a page per construct. All code on these pages is run as a test.
+//! The language, a page per construct. All code on these pages is run as a test, or must not compile.
 //!
 //! | page | what it is about |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | [`replay`] | what a workflow may not ask of the world, and what sees it |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guarantees`] | what is promised, and what is not |
+//! | [`errors`] | every error of the macros, with a program that causes it |
 //! | [`coming_from`] | the same things in other engines |
 
 #[doc = include_str!("steps.md")]
@@ -43,6 +44,9 @@ pub mod composition {}
 
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}
+
+#[doc = include_str!("errors.md")]
+pub mod errors {}
 
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}
