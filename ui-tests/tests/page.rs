@@ -2,10 +2,10 @@
 //! `ERRORS=write cargo test -p workflow-ui-tests --test page`.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::{env, fs};
 
-use workflow_ui_tests::{Program, programs};
+use workflow_ui_tests::{Program, Said, programs};
 
 const PAGE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -59,42 +59,42 @@ Look for the words of yours, or go by what it is about. Each program is a test i
 written from them. Where it says `help:`, it says what to write instead; all errors of a function are told together.
 ";
 
-fn page(programs: &[Program]) -> String {
+fn page(programs: &[Program]) -> Result<String, fmt::Error> {
     let mut page = HEAD.to_owned();
     for (folder, title, about) in GROUPS {
         let of_group = || programs.iter().filter(|program| program.group == *folder);
-        write!(page, "\n**{title}.** {about}\n\n").unwrap();
+        write!(page, "\n**{title}.** {about}\n\n")?;
         let mut listed = BTreeSet::new();
         for program in of_group() {
             for said in &program.errors {
                 if listed.insert(said.text()) {
-                    writeln!(page, "- [{}](#{})", plain(said.text()), anchor(program)).unwrap();
+                    writeln!(page, "- [{}](#{})", plain(said.text()), anchor(program))?;
                 }
             }
         }
     }
     for (folder, title, _) in GROUPS {
-        write!(page, "\n# {title}\n").unwrap();
+        write!(page, "\n# {title}\n")?;
         for program in programs.iter().filter(|program| program.group == *folder) {
-            entry(&mut page, program);
+            entry(&mut page, program)?;
         }
     }
-    page
+    Ok(page)
 }
 
-fn entry(page: &mut String, program: &Program) {
+fn entry(page: &mut String, program: &Program) -> fmt::Result {
     let about = program.about.split(" (").next().unwrap_or_default();
-    write!(page, "\n<a id=\"{}\"></a>\n## ", anchor(program)).unwrap();
+    write!(page, "\n<a id=\"{}\"></a>\n## ", anchor(program))?;
     let code = program.code.trim_end_matches("fn main() {}").trim();
     write!(
         page,
         "{}\n\n```text\n{code}\n```\n\n```text\n",
         plain(about.trim_end_matches('.'))
-    )
-    .unwrap();
-    let said: Vec<_> = program.errors.iter().map(|said| said.in_short()).collect();
+    )?;
+    let said: Vec<_> = program.errors.iter().map(Said::in_short).collect();
     page.push_str(said.join("\n").trim_end());
     page.push_str("\n```\n");
+    Ok(())
 }
 
 fn anchor(program: &Program) -> String {
@@ -126,7 +126,7 @@ fn the_page_shows_every_program_as_it_is() {
         let known = GROUPS.iter().any(|(folder, ..)| *folder == program.group);
         assert!(known, "the page has no part for `{}`", program.group);
     }
-    let wanted = page(&programs);
+    let wanted = page(&programs).expect("a text takes all that is written to it");
     if env::var_os("ERRORS").is_some_and(|what| what == "write") {
         fs::write(PAGE, wanted).expect("the repository can be written");
         return;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
-use workflow_ui_tests::programs;
+use workflow_ui_tests::{Said, programs};
 
 /// What the compiler words, where the library has no say: the program, how the error begins, and why it is good enough.
 const THE_COMPILERS: &[(&str, &str, &str)] = &[
@@ -228,7 +228,7 @@ fn every_message_of_the_library_has_a_way_out_and_a_program() {
         .expect("the repository is whole")
         .iter()
         .flat_map(|program| &program.errors)
-        .map(|said| said.whole())
+        .map(Said::whole)
         .collect();
     for (path, inside) in found {
         if SHOWN_NOWHERE.iter().any(|(part, _)| inside.contains(part)) {

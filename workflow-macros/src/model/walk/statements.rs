@@ -98,18 +98,14 @@ impl Walk<'_> {
                 }
                 return;
             };
-            match &step {
-                Some(step) => {
-                    let pat = local.pat.clone();
-                    walk.step_in_place(step, &mut init.expr, Some(&pat));
-                }
-                None => {
-                    let sorted =
-                        matches!(&local.pat, syn::Pat::Type(typed) if rules::is_sorted(&typed.ty));
-                    walk.blind += usize::from(sorted);
-                    walk.visit_expr_mut(&mut init.expr);
-                    walk.blind -= usize::from(sorted);
-                }
+            if let Some(step) = &step {
+                let pat = local.pat.clone();
+                walk.step_in_place(step, &mut init.expr, Some(&pat));
+            } else {
+                let sorted = usize::from(is_sorted(&local.pat));
+                walk.blind += sorted;
+                walk.visit_expr_mut(&mut init.expr);
+                walk.blind -= sorted;
             }
             if let Some((_, diverge)) = &mut init.diverge {
                 walk.visit_expr_mut(diverge);
@@ -146,4 +142,9 @@ impl Walk<'_> {
         };
         self.unawaited(durable, mac);
     }
+}
+
+/// Whether what is bound here has an order of its own, by the type it is given.
+fn is_sorted(pat: &syn::Pat) -> bool {
+    matches!(pat, syn::Pat::Type(typed) if rules::is_sorted(&typed.ty))
 }
