@@ -120,7 +120,10 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let model = model::check_workflow(&mut function, &mut errors);
     expand::stub_unreadable(&mut function);
     let (Some(model), Body::Block(block)) = (model, &function.body) else {
-        return expand::fallback(&function, &errors.finish());
+        let item = expand::fallback(&function, &errors.finish());
+        let is_method = function.sig.receiver().is_some();
+        let named = (!is_method).then(|| expand::unread_type(&function.sig.ident));
+        return quote!(#item #named);
     };
     let mut block = block.clone();
     let walked = model::walk(
