@@ -17,7 +17,7 @@ use crate::syntax::{Body, Function};
 //   #[step(retries = 5)] async fn reserve(stock: &Stock, n: u32) -> Result<Hold, StockError> { BODY }
 // Output:
 //   fn reserve<'s>(stock: &'s Stock, n: u32) -> Step<'s, Result<Hold, StockError>, Fallible> {
-//       step(StepOptions::new().retries(5), Box::new(move || { let n = Clone::clone(&n); fut(async move { BODY }) }), VIA)
+//       step(StepOptions::new().retries(5), VIA, Box::new(move || { let n = Clone::clone(&n); fut(async move { BODY }) }))
 //   }
 pub(crate) fn step(
     function: &Function,
@@ -103,8 +103,8 @@ pub(crate) fn step(
         quote! {
             #blocking_step #typed (
                 #settings,
-                #private::Arc::new(move || { #(#clones)* (move || -> #returns { #(#statements)* })() }),
                 #via,
+                #private::Arc::new(move || { #(#clones)* (move || -> #returns { #(#statements)* })() }),
             ) #retry
         }
     } else {
@@ -112,7 +112,8 @@ pub(crate) fn step(
         let body = quote! {
             // Tells the compiler the type before it looks at the body, so that what does not fit is underlined there.
             #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
-            if let #private::Some(__workflow_returned) = #private::None::<#returns> {
+            if false {
+                let __workflow_returned: #returns = loop {};
                 return __workflow_returned;
             }
             #(#statements)*
@@ -125,8 +126,8 @@ pub(crate) fn step(
         quote! {
             #step #typed (
                 #settings,
-                #private::Box::new(move || { #(#clones)* #future }),
                 #via,
+                #private::Box::new(move || { #(#clones)* #future }),
             ) #retry
         }
     };

@@ -180,15 +180,16 @@ fn run(
     // A future that is not `Send` is told of at the function's name; what makes it so is told at its own place.
     let at = sig.ident.span().resolved_at(Span::call_site());
     let library = respan(krate.clone(), at);
-    let future = quote_spanned!(at=> #library::__private::fut(async move {
-        __workflow_function_as_written(&#cx, #(#locals),*).await
-    }));
+    let future = quote_spanned!(at=> #library::__private::fut(
+        __workflow_function_as_written(#cx, #(#locals),*)
+    ));
 
     quote! {
         fn run(#args: #private::Args) -> #private::Result<#private::Body, #private::ArgError> {
             #(#lints)*
             #[allow(#unused)]
-            async fn __workflow_function_as_written(#cx: &#private::Cx, #(#parameters),*) #output {
+            async fn __workflow_function_as_written(#cx: #private::Cx, #(#parameters),*) #output {
+                let #cx = &#cx;
                 #(#lent)*
                 #(#statements)*
             }

@@ -28,14 +28,20 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("book", workflow::Kind::Attempt, "book", ::core::file!(), 1),
-        workflow::Site::new(
-            "reserve",
-            workflow::Kind::Call,
-            "book/reserve",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "book",
+            kind: workflow::Kind::Attempt,
+            path: "book",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "reserve",
+            kind: workflow::Kind::Call,
+            path: "book/reserve",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
@@ -50,17 +56,19 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let mut held = 0;
             let tried = attempt!(
-                @ site __workflow_cx & const { workflow::Site::new("book",
-                workflow::Kind::Attempt, "book", ::core::file!(), 1) }; __workflow_cx_1,
-                async { workflow::__private::Ok:: < _, workflow::__private::Failure > ({
-                held = workflow::__private::Durable::run(reserve(order), __workflow_cx_1,
-                & const { workflow::Site::new("reserve", workflow::Kind::Call,
-                "book/reserve", ::core::file!(), 1) }). await ?; held }) }
+                @ site __workflow_cx & workflow::Site { name : "book", kind :
+                workflow::Kind::Attempt, path : "book", file : ::core::file!(), line : 1
+                }; __workflow_cx_1, async { workflow::__private::Ok:: < _,
+                workflow::__private::Failure > ({ held =
+                workflow::__private::Durable::run(reserve(order), __workflow_cx_1, &
+                workflow::Site { name : "reserve", kind : workflow::Kind::Call, path :
+                "book/reserve", file : ::core::file!(), line : 1 }). await ?; held }) }
             );
             Ok(tried.unwrap_or(held))
         }
@@ -76,9 +84,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

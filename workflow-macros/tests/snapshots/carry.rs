@@ -29,14 +29,20 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("items", workflow::Kind::Loop, "items", ::core::file!(), 1),
-        workflow::Site::new(
-            "count",
-            workflow::Kind::Call,
-            "items[]/count",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "items",
+            kind: workflow::Kind::Loop,
+            path: "items",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "count",
+            kind: workflow::Kind::Call,
+            path: "items[]/count",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
@@ -51,23 +57,22 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             items: Vec<u32>,
             limit: u32,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let mut total = 0;
             match workflow::__private::iterate(&items) {
                 __workflow_items => {
                     let mut __workflow_loop = workflow::__private::enter_carry(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "items",
-                                    workflow::Kind::Loop,
-                                    "items",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "items",
+                                kind: workflow::Kind::Loop,
+                                path: "items",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             &["total"],
                         )
@@ -89,14 +94,12 @@ impl workflow::Workflow for checkout {
                             += workflow::__private::Durable::run(
                                     count(*item),
                                     __workflow_cx_1,
-                                    &const {
-                                        workflow::Site::new(
-                                            "count",
-                                            workflow::Kind::Call,
-                                            "items[]/count",
-                                            ::core::file!(),
-                                            1,
-                                        )
+                                    &workflow::Site {
+                                        name: "count",
+                                        kind: workflow::Kind::Call,
+                                        path: "items[]/count",
+                                        file: ::core::file!(),
+                                        line: 1,
                                     },
                                 )
                                 .await?;
@@ -124,14 +127,13 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
+                move |__workflow_cx| workflow::__private::fut(
                     __workflow_function_as_written(
-                            &__workflow_cx,
-                            __workflow_a0,
-                            __workflow_a1,
-                        )
-                        .await
-                }),
+                        __workflow_cx,
+                        __workflow_a0,
+                        __workflow_a1,
+                    ),
+                ),
             ),
         )
     }

@@ -28,8 +28,20 @@ impl order {
 impl workflow::Workflow for order {
     const NAME: &'static str = "order";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("left", workflow::Kind::Step, "left", ::core::file!(), 1),
-        workflow::Site::new("parcel", workflow::Kind::Call, "parcel", ::core::file!(), 1),
+        workflow::Site {
+            name: "left",
+            kind: workflow::Kind::Step,
+            path: "left",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "parcel",
+            kind: workflow::Kind::Call,
+            path: "parcel",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
@@ -44,36 +56,33 @@ impl workflow::Workflow for order {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             item: String,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             #[step(__workflow_is_imported)]
             const _: () = ();
             let id = workflow::__private::run_once(
                     parcel(item.clone()).detach(),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "left",
-                            workflow::Kind::Step,
-                            "left",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "left",
+                        kind: workflow::Kind::Step,
+                        path: "left",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await?;
             workflow::__private::Durable::run(
                     parcel(item),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "parcel",
-                            workflow::Kind::Call,
-                            "parcel",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "parcel",
+                        kind: workflow::Kind::Call,
+                        path: "parcel",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await
@@ -90,9 +99,9 @@ impl workflow::Workflow for order {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

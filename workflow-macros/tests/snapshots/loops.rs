@@ -28,28 +28,34 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "orders",
-            workflow::Kind::Loop,
-            "orders",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new(
-            "nap",
-            workflow::Kind::Sleep,
-            "orders[]/nap",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new("again", workflow::Kind::Loop, "again", ::core::file!(), 1),
-        workflow::Site::new(
-            "nap",
-            workflow::Kind::Sleep,
-            "again[]/nap",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "orders",
+            kind: workflow::Kind::Loop,
+            path: "orders",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "nap",
+            kind: workflow::Kind::Sleep,
+            path: "orders[]/nap",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "again",
+            kind: workflow::Kind::Loop,
+            path: "again",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "nap",
+            kind: workflow::Kind::Sleep,
+            path: "again[]/nap",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Infallible;
     type Returns = ();
@@ -64,20 +70,19 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             orders: Vec<u32>,
         ) {
+            let __workflow_cx = &__workflow_cx;
             {
                 let mut __workflow_loop = workflow::__private::enter_loop(
                         __workflow_cx,
-                        &const {
-                            workflow::Site::new(
-                                "orders",
-                                workflow::Kind::Loop,
-                                "orders",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "orders",
+                            kind: workflow::Kind::Loop,
+                            path: "orders",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                     )
                     .await;
@@ -87,23 +92,21 @@ impl workflow::Workflow for checkout {
                         continue 'orders;
                     }
                     sleep!(
-                        @ site __workflow_cx_1 & const { workflow::Site::new("nap",
-                        workflow::Kind::Sleep, "orders[]/nap", ::core::file!(), 1) };
-                        workflow::__private::millis(1000u64)
+                        @ site __workflow_cx_1 & workflow::Site { name : "nap", kind :
+                        workflow::Kind::Sleep, path : "orders[]/nap", file :
+                        ::core::file!(), line : 1 }; workflow::__private::millis(1000u64)
                     );
                 }
             }
             {
                 let mut __workflow_loop = workflow::__private::enter_loop(
                         __workflow_cx,
-                        &const {
-                            workflow::Site::new(
-                                "again",
-                                workflow::Kind::Loop,
-                                "again",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "again",
+                            kind: workflow::Kind::Loop,
+                            path: "again",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                     )
                     .await;
@@ -114,8 +117,9 @@ impl workflow::Workflow for checkout {
                     }
                     if more() {
                         sleep!(
-                            @ site __workflow_cx_2 & const { workflow::Site::new("nap",
-                            workflow::Kind::Sleep, "again[]/nap", ::core::file!(), 1) };
+                            @ site __workflow_cx_2 & workflow::Site { name : "nap", kind
+                            : workflow::Kind::Sleep, path : "again[]/nap", file :
+                            ::core::file!(), line : 1 };
                             workflow::__private::millis(1000u64)
                         );
                     } else {
@@ -136,9 +140,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<()>().plain()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

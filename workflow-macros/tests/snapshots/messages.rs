@@ -28,10 +28,34 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("paid", workflow::Kind::Recv, "paid", ::core::file!(), 1),
-        workflow::Site::new("more", workflow::Kind::Recv, "more", ::core::file!(), 1),
-        workflow::Site::new("ask", workflow::Kind::Recv, "ask", ::core::file!(), 1),
-        workflow::Site::new("tell", workflow::Kind::Send, "tell", ::core::file!(), 1),
+        workflow::Site {
+            name: "paid",
+            kind: workflow::Kind::Recv,
+            path: "paid",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "more",
+            kind: workflow::Kind::Recv,
+            path: "more",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "ask",
+            kind: workflow::Kind::Recv,
+            path: "ask",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "tell",
+            kind: workflow::Kind::Send,
+            path: "tell",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
@@ -46,30 +70,31 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: RunId,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let paid = recv!(
-                @ site __workflow_cx & const { workflow::Site::new("paid",
-                workflow::Kind::Recv, "paid", ::core::file!(), 1) }; one &
-                [workflow::__private::channel(& PAYMENT)]
+                @ site __workflow_cx & workflow::Site { name : "paid", kind :
+                workflow::Kind::Recv, path : "paid", file : ::core::file!(), line : 1 };
+                one & [workflow::__private::channel(& PAYMENT)]
             )?;
             let more = recv!(
-                @ site __workflow_cx & const { workflow::Site::new("more",
-                workflow::Kind::Recv, "more", ::core::file!(), 1) }; many
-                workflow::__private::Some(workflow::__private::millis(900000u64)), 3,
-                false, & [workflow::__private::channel(& CASH),
+                @ site __workflow_cx & workflow::Site { name : "more", kind :
+                workflow::Kind::Recv, path : "more", file : ::core::file!(), line : 1 };
+                many workflow::__private::Some(workflow::__private::millis(900000u64)),
+                3, false, & [workflow::__private::channel(& CASH),
                 workflow::__private::channel(& CARD)]
             )?;
             let ask = recv!(
-                @ site __workflow_cx & const { workflow::Site::new("ask",
-                workflow::Kind::Recv, "ask", ::core::file!(), 1) }; within wait, &
-                [workflow::__private::channel(& ASK)]
+                @ site __workflow_cx & workflow::Site { name : "ask", kind :
+                workflow::Kind::Recv, path : "ask", file : ::core::file!(), line : 1 };
+                within wait, & [workflow::__private::channel(& ASK)]
             )?;
             send!(
-                @ site __workflow_cx & const { workflow::Site::new("tell",
-                workflow::Kind::Send, "tell", ::core::file!(), 1) }; & order, & PAYMENT,
-                paid
+                @ site __workflow_cx & workflow::Site { name : "tell", kind :
+                workflow::Kind::Send, path : "tell", file : ::core::file!(), line : 1 };
+                & order, & PAYMENT, paid
             )?;
             Ok(paid)
         }
@@ -85,9 +110,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

@@ -37,9 +37,8 @@ impl workflow::Workflow for checkout {
         workflow::__private::ArgError,
     > {
         #[allow(unused_variables)]
-        async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
-        ) {
+        async fn __workflow_function_as_written(__workflow_cx: workflow::__private::Cx) {
+            let __workflow_cx = &__workflow_cx;
             sleep!(
                 @ unread::core::compile_error! {
                 "`sleep!` begins with its name, a plain word under which it is recorded, and this is none\nhelp: write `sleep!(window, \"15m\")`"
@@ -56,9 +55,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<()>().plain()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx),
+                ),
             ),
         )
     }

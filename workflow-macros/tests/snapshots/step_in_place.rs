@@ -28,7 +28,13 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("other", workflow::Kind::Step, "other", ::core::file!(), 1),
+        workflow::Site {
+            name: "other",
+            kind: workflow::Kind::Step,
+            path: "other",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
@@ -43,9 +49,10 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             #[step(__workflow_is_imported)]
             const _: () = ();
             let n = {
@@ -55,14 +62,12 @@ impl workflow::Workflow for checkout {
                     workflow::__private::Awaited(get(order))
                         .go(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "other",
-                                    workflow::Kind::Step,
-                                    "other",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "other",
+                                kind: workflow::Kind::Step,
+                                path: "other",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             workflow::__private::StepOptions::new().retries(2u32),
                         )
@@ -70,14 +75,12 @@ impl workflow::Workflow for checkout {
                 });
                 let __workflow_step = workflow::__private::in_place(
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "other",
-                            workflow::Kind::Step,
-                            "other",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "other",
+                        kind: workflow::Kind::Step,
+                        path: "other",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                     workflow::__private::StepOptions::new().retries(2u32),
                     &__workflow_body,
@@ -99,9 +102,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

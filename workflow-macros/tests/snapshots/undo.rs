@@ -28,22 +28,34 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "begun",
-            workflow::Kind::Checkpoint,
-            "begun",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new(
-            "reserve",
-            workflow::Kind::Step,
-            "reserve",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new("paid", workflow::Kind::Settle, "paid", ::core::file!(), 1),
-        workflow::Site::new("other", workflow::Kind::Step, "other", ::core::file!(), 1),
+        workflow::Site {
+            name: "begun",
+            kind: workflow::Kind::Checkpoint,
+            path: "begun",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "reserve",
+            kind: workflow::Kind::Step,
+            path: "reserve",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "paid",
+            kind: workflow::Kind::Settle,
+            path: "paid",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "other",
+            kind: workflow::Kind::Step,
+            path: "other",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const UNDOS: &'static [workflow::__private::Undo] = &[
         workflow::__private::Undo::new(
@@ -87,14 +99,16 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> Result<(), Failure> {
+            let __workflow_cx = &__workflow_cx;
             #[step(__workflow_is_imported)]
             const _: () = ();
             checkpoint!(
-                @ site __workflow_cx & const { workflow::Site::new("begun",
-                workflow::Kind::Checkpoint, "begun", ::core::file!(), 1) };
+                @ site __workflow_cx & workflow::Site { name : "begun", kind :
+                workflow::Kind::Checkpoint, path : "begun", file : ::core::file!(), line
+                : 1 };
             );
             {
                 #[allow(unused_imports)]
@@ -102,14 +116,12 @@ impl workflow::Workflow for checkout {
                 let __workflow_undo = release;
                 let __workflow_options = workflow::__private::StepOptions::new()
                     .undone_by(
-                        &const {
-                            workflow::Site::new(
-                                "reserve",
-                                workflow::Kind::Step,
-                                "reserve",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "reserve",
+                            kind: workflow::Kind::Step,
+                            path: "reserve",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                         workflow::__private::first_of(&__workflow_undo).unknown(),
                     );
@@ -117,14 +129,12 @@ impl workflow::Workflow for checkout {
                     workflow::__private::Awaited(reserve(order))
                         .go(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "reserve",
-                                    workflow::Kind::Step,
-                                    "reserve",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "reserve",
+                                kind: workflow::Kind::Step,
+                                path: "reserve",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             __workflow_options,
                         )
@@ -132,14 +142,12 @@ impl workflow::Workflow for checkout {
                 });
                 let __workflow_step = workflow::__private::in_place(
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "reserve",
-                            workflow::Kind::Step,
-                            "reserve",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "reserve",
+                        kind: workflow::Kind::Step,
+                        path: "reserve",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                     __workflow_options,
                     &__workflow_body,
@@ -149,8 +157,9 @@ impl workflow::Workflow for checkout {
                 __workflow_step.run(__workflow_via).await
             }?;
             settle!(
-                @ site __workflow_cx & const { workflow::Site::new("paid",
-                workflow::Kind::Settle, "paid", ::core::file!(), 1) };
+                @ site __workflow_cx & workflow::Site { name : "paid", kind :
+                workflow::Kind::Settle, path : "paid", file : ::core::file!(), line : 1
+                };
             );
             {
                 #[allow(unused_imports)]
@@ -160,14 +169,12 @@ impl workflow::Workflow for checkout {
                 };
                 let __workflow_options = workflow::__private::StepOptions::new()
                     .undone_by(
-                        &const {
-                            workflow::Site::new(
-                                "other",
-                                workflow::Kind::Step,
-                                "other",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "other",
+                            kind: workflow::Kind::Step,
+                            path: "other",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                         workflow::__private::first_of(&__workflow_undo).unknown(),
                     );
@@ -175,14 +182,12 @@ impl workflow::Workflow for checkout {
                     workflow::__private::Awaited(pay(order))
                         .go(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "other",
-                                    workflow::Kind::Step,
-                                    "other",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "other",
+                                kind: workflow::Kind::Step,
+                                path: "other",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             __workflow_options,
                         )
@@ -190,14 +195,12 @@ impl workflow::Workflow for checkout {
                 });
                 let __workflow_step = workflow::__private::in_place(
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "other",
-                            workflow::Kind::Step,
-                            "other",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "other",
+                        kind: workflow::Kind::Step,
+                        path: "other",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                     __workflow_options,
                     &__workflow_body,
@@ -220,9 +223,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<(), Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

@@ -28,22 +28,28 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "prices",
-            workflow::Kind::Version,
-            "prices",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new("old", workflow::Kind::Removed, "old", ::core::file!(), 1),
+        workflow::Site {
+            name: "prices",
+            kind: workflow::Kind::Version,
+            path: "prices",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "old",
+            kind: workflow::Kind::Removed,
+            path: "old",
+            file: ::core::file!(),
+            line: 1,
+        },
         #[cfg(x)]
-        workflow::Site::new(
-            "older",
-            workflow::Kind::Removed,
-            "older",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "older",
+            kind: workflow::Kind::Removed,
+            path: "older",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Infallible;
     type Returns = u32;
@@ -58,39 +64,37 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> u32 {
+            let __workflow_cx = &__workflow_cx;
             workflow::__private::removed(
                 __workflow_cx,
-                &const {
-                    workflow::Site::new(
-                        "old",
-                        workflow::Kind::Removed,
-                        "old",
-                        ::core::file!(),
-                        1,
-                    )
+                &workflow::Site {
+                    name: "old",
+                    kind: workflow::Kind::Removed,
+                    path: "old",
+                    file: ::core::file!(),
+                    line: 1,
                 },
                 workflow::__private::Kind::Step,
             );
             #[cfg(x)]
             workflow::__private::removed(
                 __workflow_cx,
-                &const {
-                    workflow::Site::new(
-                        "older",
-                        workflow::Kind::Removed,
-                        "older",
-                        ::core::file!(),
-                        1,
-                    )
+                &workflow::Site {
+                    name: "older",
+                    kind: workflow::Kind::Removed,
+                    path: "older",
+                    file: ::core::file!(),
+                    line: 1,
                 },
                 workflow::__private::Kind::Loop,
             );
             let version = version!(
-                @ site __workflow_cx & const { workflow::Site::new("prices",
-                workflow::Kind::Version, "prices", ::core::file!(), 1) }; 2
+                @ site __workflow_cx & workflow::Site { name : "prices", kind :
+                workflow::Kind::Version, path : "prices", file : ::core::file!(), line :
+                1 }; 2
             );
             removed!(@ site);
             #[cfg(x)]
@@ -109,9 +113,9 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<u32>().plain()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }

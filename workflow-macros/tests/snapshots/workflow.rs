@@ -28,13 +28,13 @@ impl checkout {
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "reserve",
-            workflow::Kind::Call,
-            "reserve",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "reserve",
+            kind: workflow::Kind::Call,
+            path: "reserve",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
@@ -49,21 +49,20 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
             stock: Stock,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let held = workflow::__private::Durable::run(
                     reserve(&stock, order),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "reserve",
-                            workflow::Kind::Call,
-                            "reserve",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "reserve",
+                        kind: workflow::Kind::Call,
+                        path: "reserve",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await?;
@@ -82,14 +81,13 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
+                move |__workflow_cx| workflow::__private::fut(
                     __workflow_function_as_written(
-                            &__workflow_cx,
-                            __workflow_a0,
-                            __workflow_a1,
-                        )
-                        .await
-                }),
+                        __workflow_cx,
+                        __workflow_a0,
+                        __workflow_a1,
+                    ),
+                ),
             ),
         )
     }

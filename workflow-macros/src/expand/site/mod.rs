@@ -41,13 +41,13 @@ pub(crate) fn new(site: &Site, krate: &TokenStream) -> TokenStream {
     let Site { name, path, .. } = site;
     let kind = Ident::new(&site.kind.variant(), Span::mixed_site());
     let line = Literal::u32_unsuffixed(u32::try_from(site.place.position().0).unwrap_or(0));
-    quote!(#krate::Site::new(#name, #krate::Kind::#kind, #path, ::core::file!(), #line))
+    quote!(#krate::Site { name: #name, kind: #krate::Kind::#kind, path: #path, file: ::core::file!(), line: #line })
 }
 
 /// An expression of the type `&'static Site`.
 pub(crate) fn reference(site: &Site, krate: &TokenStream) -> TokenStream {
     let new = new(site, krate);
-    respan(quote!(&const { #new }), Span::mixed_site())
+    respan(quote!(&#new), Span::mixed_site())
 }
 
 // Input:  EXPR

@@ -57,11 +57,12 @@ impl<R: Outcome<M>, M> std::fmt::Debug for Step<'_, R, M> {
 /// Whether an attempt that gave this may be followed by another.
 type RetryIf<'s, R> = Box<dyn Fn(&R) -> bool + Send + Sync + 's>;
 
-/// A step, from a body that can be made for each attempt.
+/// A step, from a body that can be made for each attempt. That comes last: what is made after it would have to know how to
+/// drop it, in each function that is a step.
 pub fn step<'s, R, M>(
     options: StepOptions,
-    body: Box<dyn Fn() -> BoxFut<'s, R> + Send + 's>,
     via: Via<R>,
+    body: Box<dyn Fn() -> BoxFut<'s, R> + Send + 's>,
 ) -> Step<'s, R, M>
 where
     R: Outcome<M>,
@@ -74,8 +75,8 @@ where
 /// A step whose body runs on a thread that may block.
 pub fn blocking_step<R, M>(
     options: StepOptions,
-    body: Arc<dyn Fn() -> R + Send + Sync>,
     via: Via<R>,
+    body: Arc<dyn Fn() -> R + Send + Sync>,
 ) -> Step<'static, R, M>
 where
     R: Outcome<M> + Send + 'static,
