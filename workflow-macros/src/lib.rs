@@ -4,6 +4,8 @@
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod cost;
 mod diagnostics;
 mod expand;
 mod messages;
