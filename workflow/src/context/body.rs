@@ -49,6 +49,7 @@ pub fn body<W: Workflow>(
 ) -> Body {
     let states = args.states();
     let run = args.into_run();
+    run.replay().knows(W::SITES);
     if !W::UNDOS.is_empty() {
         run.undone_by(W::UNDOS, states);
     }

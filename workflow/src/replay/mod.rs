@@ -15,7 +15,7 @@ mod site;
 mod state;
 mod time;
 
-pub use divergence::{Divergence, Issued, Recorded};
+pub use divergence::{Divergence, Issued, Now, Recorded};
 pub use failure::{Failure, FailureKind};
 pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};

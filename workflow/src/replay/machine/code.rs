@@ -23,7 +23,7 @@ impl Replay {
             return Issue::Ready(self.deliver(node));
         }
         self.pending += 1;
-        self.tree.get_mut(node).op = Some(Pending::new(self.doing(node, op)));
+        self.tree.get_mut(node).op = Some(Pending::new(self.doing(node, op), Some(site)));
         if self.tree.get(node).outcome.is_none() {
             self.at_the_frontier(node);
         }
@@ -203,6 +203,7 @@ impl Replay {
         if self.is_stopped() {
             return None;
         }
+        self.reached = Some(site);
         if !self.facts.is_empty() {
             let location = self.tree.location(scope.node).site(site.name);
             if let Some(removed) = self.is_removed(&location) {

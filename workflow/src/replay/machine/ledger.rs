@@ -347,11 +347,13 @@ impl Replay {
             self.diverge(location, Recorded::Removed(removed), Issued::Site(*site));
             return false;
         }
+        self.reached = Some(site);
         if self.facts.contains_key(&location) {
             return false;
         }
+        let kind = site.kind;
         self.facts
-            .insert(location.clone(), super::facts::Fact::Said);
+            .insert(location.clone(), super::facts::Fact::Said { kind, seq: 0 });
         self.open_above(scope.node);
         self.push(Queued::new(location, body, Class::Rider));
         true

@@ -67,7 +67,7 @@ impl Replay {
             }
             if record.body.is_fact() {
                 replay.ledger.take(&record.location, &record.body);
-                replay.load_fact(record.location, &record.body);
+                replay.load_fact(record.location, record.seq, &record.body);
                 continue;
             }
             let node = replay.place(&record.location, record.seq, &mut path);

@@ -72,8 +72,8 @@ pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
 pub use load::HistoryError;
 
 use super::{
-    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
-    Recorded, RunId, Segment, Site, Timestamp,
+    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Now,
+    Payload, Recorded, RunId, Segment, Site, Timestamp,
 };
 use ages::Age;
 use facts::Fact;
@@ -377,6 +377,10 @@ pub struct Replay {
     /// Steps that may not run yet for a reason that concerns them all.
     held: Vec<(u32, u32)>,
     divergence: Option<Box<Divergence>>,
+    /// The sites of the workflow's code, for reports.
+    sites: &'static [Site],
+    /// The site that the code has reached last.
+    reached: Option<&'static Site>,
     /// What the code published since the last batch was closed.
     progress: Option<String>,
     /// What the run's row says, as of the last batch closed.
@@ -432,6 +436,8 @@ impl Replay {
             before_gate: Vec::new(),
             held: Vec::new(),
             divergence: None,
+            sites: &[],
+            reached: None,
             progress: None,
             row: Standing::default(),
             draining: false,
@@ -475,6 +481,11 @@ impl Replay {
     /// How many step bodies are running, or are announced and about to.
     pub fn alive(&self) -> usize {
         self.alive
+    }
+
+    /// Tells which sites the workflow's code has: a divergence then says where in the source they are.
+    pub fn knows(&mut self, sites: &'static [Site]) {
+        self.sites = sites;
     }
 
     /// The location of an issued operation.
@@ -559,10 +570,21 @@ impl Replay {
     /// Stops everything: the code does not fit the history.
     fn diverge(&mut self, location: Location, recorded: Recorded, issued: Issued) {
         if self.divergence.is_none() {
+            let standing = match &issued {
+                Issued::End => self.reached.into_iter().copied().collect(),
+                Issued::NotReached => self.standing_at(),
+                _ => Vec::new(),
+            };
+            let now = self.site_now(match &recorded {
+                Recorded::Site { location, .. } => location,
+                _ => &location,
+            });
             self.divergence = Some(Box::new(Divergence {
                 location,
                 recorded,
                 issued,
+                now,
+                standing,
             }));
         }
         self.phase = Phase::Diverged;
@@ -571,6 +593,45 @@ impl Replay {
         self.progress = None;
         self.inbox.clear_changes();
         self.turns.clear();
+    }
+
+    /// Where the code has the site of this location now.
+    fn site_now(&self, location: &Location) -> Now {
+        if self.sites.is_empty() {
+            return Now::Unknown;
+        }
+        let path = location.path();
+        if let Some(site) = self.sites.iter().find(|site| site.path == path) {
+            return Now::At(*site);
+        }
+        // What stands in a fragment is listed with the fragment, not with who calls it.
+        let around = self.sites.iter().rfind(|site| {
+            let calls = matches!(site.kind, Kind::Fragment | Kind::Call);
+            let rest = path.strip_prefix(site.path);
+            calls && rest.is_some_and(|rest| rest.starts_with('/'))
+        });
+        around.map_or(Now::Gone, |site| Now::In(*site))
+    }
+
+    /// The sites that the code waits at, or else the one that it has reached last.
+    fn standing_at(&self) -> Vec<Site> {
+        let mut standing: Vec<Site> = Vec::new();
+        for (node, stamp) in &self.before_gate {
+            if self.tree.is_stale(*node, *stamp) {
+                continue;
+            }
+            let pending = self.tree.get(*node).op.as_ref();
+            // Iterations and items side by side wait at one site.
+            if let Some(site) = pending.and_then(|pending| pending.site)
+                && !standing.contains(site)
+            {
+                standing.push(*site);
+            }
+        }
+        if standing.is_empty() {
+            standing.extend(self.reached.copied());
+        }
+        standing
     }
 
     fn recorded_at(&self, node: u32) -> Recorded {
@@ -614,9 +675,10 @@ impl Queued {
 }
 
 impl Pending {
-    fn new(op: tree::Doing) -> Self {
+    fn new(op: tree::Doing, site: Option<&'static Site>) -> Self {
         Self {
             op,
+            site,
             waker: None,
             handed_out: false,
         }

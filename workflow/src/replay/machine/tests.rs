@@ -6,6 +6,7 @@ use super::*;
 use crate::replay::{Finished, Record, RunId, RunState};
 
 mod carry;
+mod divergence;
 mod facts;
 mod inbox;
 mod ledger;

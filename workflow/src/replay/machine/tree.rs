@@ -175,6 +175,8 @@ pub(super) struct Rare {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) op: Doing,
+    /// The site that issued it; a boundary has the loop's.
+    pub(super) site: Option<&'static Site>,
     pub(super) waker: Option<Waker>,
     /// The outcome is there to be fetched.
     pub(super) handed_out: bool,
