@@ -4,7 +4,9 @@
 
 mod divergence;
 mod failure;
+mod history;
 mod id;
+mod json;
 mod location;
 mod machine;
 mod payload;
@@ -17,12 +19,13 @@ mod time;
 
 pub use divergence::{Divergence, Issued, Now, Recorded};
 pub use failure::{Failure, FailureKind};
+pub use history::{History, ImportError};
 pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
-    Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, HistoryError, Incoming,
-    Issue, Keeping, Ledger, LedgerEntry, Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent,
-    Standing, Suspend, Ticket, Undoing, Unwinding, Wanted, ledger_location,
+    Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, Frontier, HistoryError,
+    Incoming, Issue, Keeping, Ledger, LedgerEntry, Member, Op, Outcome, Phase, Pinned, Replay,
+    Scope, Sent, Standing, Suspend, Ticket, Undoing, Unwinding, Wanted, ledger_location,
 };
 pub use payload::Payload;
 pub use record::{

@@ -35,6 +35,16 @@ pub enum HistoryError {
         /// Its location.
         location: Location,
     },
+    /// A record that cannot stand where it does.
+    #[error("record {seq} at `{location}` cannot be there: {what}")]
+    Impossible {
+        /// Its number.
+        seq: u64,
+        /// Its location.
+        location: Location,
+        /// Why not.
+        what: &'static str,
+    },
 }
 
 impl Replay {

@@ -94,6 +94,15 @@ impl Scope {
     pub const ROOT: Self = Self { node: 0, stamp: 0 };
 }
 
+/// An operation at the frontier: the code has come to it, and its outcome is not recorded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frontier {
+    /// Where in the run.
+    pub location: Location,
+    /// Where in the source, and what it does.
+    pub site: Site,
+}
+
 /// A claim on the outcome of an operation that was issued.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket {
@@ -488,6 +497,22 @@ impl Replay {
         self.sites = sites;
     }
 
+    /// What the code has issued and the history has no outcome of, in the order in which it was issued. Asked before the gate,
+    /// once the code is quiet.
+    pub fn frontier(&self) -> Vec<Frontier> {
+        let waiting = self.before_gate.iter();
+        let waiting = waiting.filter(|(node, stamp)| !self.tree.is_stale(*node, *stamp));
+        waiting
+            .filter_map(|(node, _)| {
+                let pending = self.tree.get(*node).op.as_ref()?;
+                let mut site = *pending.site?;
+                site.kind = pending.op.kind().unwrap_or(site.kind);
+                let location = self.tree.location_of(*node);
+                Some(Frontier { location, site })
+            })
+            .collect()
+    }
+
     /// The location of an issued operation.
     pub fn location(&mut self, ticket: &Ticket) -> Location {
         self.tree.location(ticket.node)
@@ -616,16 +641,10 @@ impl Replay {
     /// The sites that the code waits at, or else the one that it has reached last.
     fn standing_at(&self) -> Vec<Site> {
         let mut standing: Vec<Site> = Vec::new();
-        for (node, stamp) in &self.before_gate {
-            if self.tree.is_stale(*node, *stamp) {
-                continue;
-            }
-            let pending = self.tree.get(*node).op.as_ref();
+        for Frontier { site, .. } in self.frontier() {
             // Iterations and items side by side wait at one site.
-            if let Some(site) = pending.and_then(|pending| pending.site)
-                && !standing.contains(site)
-            {
-                standing.push(*site);
+            if !standing.contains(&site) {
+                standing.push(site);
             }
         }
         if standing.is_empty() {

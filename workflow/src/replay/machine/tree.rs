@@ -202,6 +202,22 @@ pub(super) enum Doing {
     Child(Option<Box<ChildStart>>),
 }
 
+impl Doing {
+    /// What it does; absent for the end of an iteration.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Self::Step(_) => Kind::Step,
+            Self::Sleep { .. } => Kind::Sleep,
+            Self::Now { .. } => Kind::Now,
+            Self::Recv(_) => Kind::Recv,
+            Self::Sent(sent) => sent.as_ref()?.0,
+            Self::Rolling(_) => Kind::Rollback,
+            Self::Child(_) => Kind::Child,
+            Self::Boundary(_) => return None,
+        })
+    }
+}
+
 /// What a pending step is at.
 #[derive(Debug, Default)]
 #[allow(
