@@ -129,14 +129,15 @@ pub use context::{
 #[cfg(feature = "engine")]
 pub use engine::{
     AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
-    EngineBuilder, ErrorEvent, ParkedRun, RequestError, Retry, Rewound, RunHandle, SendError,
-    SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
+    EngineBuilder, ErrorEvent, Finding, MissingState, ParkedRun, Preflight, PreflightProgress,
+    PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError, SkipUndoError, StartError,
+    Status, SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;
 pub use replay::{
-    Backoff, Divergence, Failure, FailureKind, InvalidRunId, Kind, Location, ParkReason, Payload,
-    Record, RunId, RunState, Site, Timestamp,
+    Backoff, Divergence, Failure, FailureKind, History, InvalidRunId, Kind, Location, ParkReason,
+    Payload, Record, RunId, RunState, Site, Timestamp,
 };
 pub use store::MemoryStore;
 #[cfg(feature = "redb")]

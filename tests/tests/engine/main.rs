@@ -11,6 +11,7 @@ mod extremes;
 mod handle;
 mod leaving;
 mod parking;
+mod preflight;
 mod races;
 mod recovery;
 mod reports;

@@ -242,6 +242,7 @@ impl ArgError {
         Park {
             reason,
             detail: format!("{self}: {}", self.source),
+            location: None,
         }
     }
 }

@@ -36,6 +36,7 @@ impl Future for Body {
                     "the workflow's own code panicked: {}",
                     panic_message(&*panic)
                 ),
+                location: None,
             })),
         }
     }
@@ -105,6 +106,7 @@ fn encode_result<T: super::Recorded>(run: &Run, value: &T) -> Result<Payload, Pa
             "the workflow's result, a `{}`, cannot be recorded: {error}",
             type_name::<T>()
         ),
+        location: None,
     })
 }
 

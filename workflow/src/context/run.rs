@@ -121,6 +121,7 @@ impl Run {
                  ways out: make the type accept what was recorded (`#[serde(default)]`, `#[serde(alias = \"..\")]`),\n            \
                  or give the site a new name behind a `version!`"
             ),
+            location: Some(location.clone()),
         });
     }
 }
@@ -140,6 +141,8 @@ pub struct Park {
     pub reason: ParkReason,
     /// The whole report, for people.
     pub detail: String,
+    /// Where in the run, if it is one place.
+    pub location: Option<Location>,
 }
 
 /// Where in a run the code is: what the expansions pass around. Cheap to clone.

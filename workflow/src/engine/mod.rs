@@ -15,8 +15,10 @@ mod hooks;
 mod host;
 mod live;
 mod mail;
+mod preflight;
 mod quarantine;
 mod registry;
+mod rehearsal;
 mod retry;
 mod rollback;
 mod scheduler;
@@ -40,6 +42,7 @@ pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
+pub use preflight::{Finding, MissingState, Preflight, PreflightProgress, PreflightReport};
 pub use registry::Definition;
 pub use rollback::SkipUndoError;
 

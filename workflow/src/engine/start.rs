@@ -15,7 +15,7 @@ use super::registry::Entry;
 use super::rollback::Rollback;
 use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
 use crate::codec::{self, canonical_hash};
-use crate::context::{Args, Call, Park, Run, Workflow};
+use crate::context::{self, ArgError, Args, Call, Host, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, RunRow, StoreError,
@@ -480,6 +480,26 @@ impl Inner {
         self.store.append(append).await
     }
 
+    /// A run's code over its machine, before it is polled.
+    pub(super) fn code_of(
+        &self,
+        id: RunId,
+        entry: Entry,
+        replay: Replay,
+        input: &Payload,
+        host: Arc<dyn Host>,
+    ) -> (Arc<Run>, Result<context::Body, ArgError>) {
+        let run = Run::new(
+            id,
+            replay,
+            host,
+            Arc::clone(&self.codec),
+            self.payload_limit,
+        );
+        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
+        (run, body)
+    }
+
     /// Drives a run in a task of its own.
     pub(super) fn launch(
         self: &Arc<Self>,
@@ -492,14 +512,7 @@ impl Inner {
     ) {
         let seed = (replay.seed(), replay.generation());
         let host = Arc::new(RunHost::new(Arc::clone(self), Arc::clone(live)));
-        let run = Run::new(
-            live.id.clone(),
-            replay,
-            host,
-            Arc::clone(&self.codec),
-            self.payload_limit,
-        );
-        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
+        let (run, body) = self.code_of(live.id.clone(), entry, replay, input, host);
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
         let task = match body {
@@ -527,7 +540,7 @@ impl Inner {
                 })
             }
             Err(error) => tokio::spawn(async move {
-                let Park { reason, detail } = error.park();
+                let Park { reason, detail, .. } = error.park();
                 let exit = inner.park(&live, (reason, detail)).await;
                 inner.left_memory(&live, exit);
                 drop((begin, permit));
