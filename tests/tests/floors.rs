@@ -11,6 +11,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("context", &["replay", "codec", "store"]),
     ("engine", &["replay", "codec", "store", "context", "error"]),
     ("http", &["engine", "error", "store"]),
+    ("testing", &["replay", "codec", "context", "engine"]),
 ];
 
 fn source() -> PathBuf {

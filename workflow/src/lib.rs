@@ -116,6 +116,8 @@ pub mod http;
 mod macros;
 pub mod replay;
 pub mod store;
+#[cfg(feature = "engine")]
+pub mod testing;
 
 pub use bytes::Bytes;
 pub use uuid::Uuid;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use workflow::MemoryStore;
 use workflow::replay::{
-    AttemptState, Body, Location, Opened, Record, RunKey, RunState, Segment, Timestamp, Waiting,
+    AttemptState, Body, History, Location, Opened, Record, RunId, RunKey, RunState, Segment,
+    Timestamp, Waiting,
 };
 use workflow::store::{CHILD_ENDED, Store};
 
@@ -336,6 +337,9 @@ impl Life {
         if let Err(what) = judge_history(&history) {
             self.world().broke(Law::Store, what);
         }
+        if let Err(what) = judge_export(&history) {
+            self.world().broke(Law::Store, what);
+        }
         if let Err(what) = judge_pruned(&self.interpreter.program, &history) {
             self.world().broke(Law::Store, what);
         }
@@ -360,6 +364,22 @@ impl Life {
             self.world()
                 .broke(Law::Wake, format!("due {due:?}, the row {row:?}"));
         }
+    }
+}
+
+/// What a run has written is a history that may be exported, and that comes back as it was.
+fn judge_export(history: &[Record]) -> Result<(), String> {
+    if history.is_empty() {
+        // Killed before its beginning was durable.
+        return Ok(());
+    }
+    let exported = History::new(RunId::from_stored("a"), history.to_vec());
+    let exported = exported.map_err(|error| format!("no run could have written it: {error}"))?;
+    let json = exported.to_json();
+    match History::from_json(&json) {
+        Ok(read) if read == exported => Ok(()),
+        Ok(_) => Err(format!("it comes back otherwise: {json}")),
+        Err(error) => Err(format!("it does not come back: {error}\n{json}")),
     }
 }
 

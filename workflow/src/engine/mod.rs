@@ -18,7 +18,7 @@ mod mail;
 mod preflight;
 mod quarantine;
 mod registry;
-mod rehearsal;
+pub(crate) mod rehearsal;
 mod retry;
 mod rollback;
 mod scheduler;
@@ -42,6 +42,7 @@ pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
+pub(crate) use preflight::undo_missing;
 pub use preflight::{Finding, MissingState, Preflight, PreflightProgress, PreflightReport};
 pub use registry::Definition;
 pub use rollback::SkipUndoError;
@@ -49,7 +50,7 @@ pub use rollback::SkipUndoError;
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
-use crate::replay::{CodeId, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{CodeId, History, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Appended, CHILD_ENDED, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use hooks::Reporter;
@@ -261,6 +262,21 @@ impl Engine {
             self.inner.come_back(row.key, row.state == RunState::Parked);
         }
         Ok(())
+    }
+
+    /// The history of a run, whatever its workflow: to be read, or kept and replayed by [`testing`](crate::testing).
+    ///
+    /// Values are as they are stored: those that a codec sealed stay sealed.
+    ///
+    /// # Errors
+    /// [`AttachError::NotFound`], or the store failed.
+    pub async fn export(&self, id: impl AsRef<str>) -> Result<History, AttachError> {
+        let row = self.row_of(id.as_ref()).await?;
+        let loaded = self.inner.store.load(row.key).await?;
+        let history = loaded.and_then(|loaded| History::stored(row.id, loaded.history));
+        history.ok_or_else(|| AttachError::NotFound {
+            id: id.as_ref().to_owned(),
+        })
     }
 
     /// Runs that fit the filter, in start order.

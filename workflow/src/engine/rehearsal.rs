@@ -18,7 +18,7 @@ use crate::store::BoxFuture;
 /// What a rehearsal came to.
 #[derive(Debug)]
 pub(crate) enum Gate {
-    /// The gate is open: every record is consumed, and the code is at the operations that `rehearse` told.
+    /// The gate is open: every record is consumed, and the code is at the operations that `rehearse` gave.
     Open,
     /// The code came to its end, and nothing recorded is left.
     Ended(Finished),
@@ -28,11 +28,11 @@ pub(crate) enum Gate {
     Parks(Park),
 }
 
-/// Replays a run up to the gate. `frontier` is told what the code is at when the gate opens.
+/// Replays a run up to the gate. `frontier` becomes what the code is at when the gate opens.
 pub(crate) fn rehearse(
     run: &Run,
     mut body: Body,
-    frontier: impl FnOnce(Vec<Frontier>) + Clone,
+    mut frontier: Option<&mut Vec<Frontier>>,
 ) -> Gate {
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let waker = Waker::from(Arc::clone(&woken));
@@ -56,7 +56,9 @@ pub(crate) fn rehearse(
         if replay.poll_handout() {
             continue;
         }
-        let waiting = replay.frontier();
+        if let Some(frontier) = &mut frontier {
+            **frontier = replay.frontier();
+        }
         let open = replay.handle_quiet();
         if let Some(divergence) = replay.divergence() {
             break Gate::Diverged(divergence.clone());
@@ -65,7 +67,6 @@ pub(crate) fn rehearse(
             break Gate::Parks(not_durable());
         }
         if open {
-            frontier(waiting);
             break Gate::Open;
         }
         if !woken.0.load(Ordering::Acquire) {

@@ -62,6 +62,8 @@ pub enum Recorded {
     },
     /// That the code no longer has a site here, which was of this kind.
     Removed(Kind),
+    /// That the run came to its end.
+    End,
     /// Nothing more.
     Nothing,
 }
@@ -152,6 +154,7 @@ impl Divergence {
             (Recorded::Removed(_), Issued::Site(_), _) => {
                 "a site that was declared removed is there again"
             }
+            (Recorded::End, ..) => "a site was added where the run had ended",
             (_, Issued::Removed { .. }, _) => {
                 "the kind given to `removed!` is not that of the site"
             }
@@ -243,6 +246,7 @@ impl fmt::Display for Divergence {
                 writeln!(f, "version {value}, when {latest} was the newest")?;
             }
             Recorded::Removed(kind) => writeln!(f, "that a {kind} was removed here")?,
+            Recorded::End => writeln!(f, "the workflow's end")?,
             Recorded::Nothing => writeln!(f, "nothing more")?,
         }
         write!(f, "  issued:   ")?;

@@ -93,6 +93,14 @@ impl History {
         Ok(Self { id, records })
     }
 
+    /// The history of a run as its store has it; absent when there is none.
+    #[cfg(feature = "engine")]
+    pub(crate) fn stored(id: RunId, records: Vec<Record>) -> Option<Self> {
+        Begun::of(&records)
+            .is_some()
+            .then_some(Self { id, records })
+    }
+
     /// Reads what [`to_json`](Self::to_json) wrote.
     ///
     /// # Errors

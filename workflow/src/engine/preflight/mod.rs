@@ -20,7 +20,7 @@ use self::report::{Found, Judged};
 use super::rehearsal::{Gate, Silent, caught, rehearse};
 use super::take_up::Course;
 use super::{BuildError, Engine, Inner};
-use crate::context::Park;
+use crate::context::{Park, Undo};
 use crate::error::Error;
 use crate::replay::{Begun, Ledger, ParkReason, Record, Replay, RunKey};
 use crate::store::{BoxFuture, Loaded, Page, RunFilter, RunRow, StoreError};
@@ -258,8 +258,7 @@ impl Inner {
             Course::Stands(parked) => return parks(parked),
             Course::Unwinds(entry, ledger) => {
                 // Its code is not run again; what it asks of this program is an undo for each entry.
-                let has = |path: &str| entry.undos.iter().any(|undo| undo.path == path);
-                return undo_missing(&ledger, has).map(Found::Parks);
+                return undo_missing(&ledger, entry.undos).map(Found::Parks);
             }
             Course::Replays {
                 hopeless: Some(parked),
@@ -287,7 +286,7 @@ impl Inner {
             let now = self.clock.now();
             let host = Arc::new(Silent { now });
             match self.code_of(id, entry, replay, &input, host) {
-                (run, Ok(body)) => rehearse(&run, body, |_| {}),
+                (run, Ok(body)) => rehearse(&run, body, None),
                 (_, Err(error)) => Gate::Parks(error.park()),
             }
         });
@@ -300,7 +299,8 @@ impl Inner {
 }
 
 /// The run has to be parked, when the undoing comes to an entry that this code has no undo for.
-fn undo_missing(ledger: &Ledger, has: impl Fn(&str) -> bool) -> Option<Park> {
+pub(crate) fn undo_missing(ledger: &Ledger, undos: &[Undo]) -> Option<Park> {
+    let has = |path: &str| undos.iter().any(|undo| undo.path == path);
     let missing = ledger.entries().filter(|entry| !has(&entry.undo)).last()?;
     Some(crate::context::undo_missing(missing))
 }

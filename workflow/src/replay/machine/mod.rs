@@ -103,6 +103,16 @@ pub struct Frontier {
     pub site: Site,
 }
 
+/// `settle/window` (sleep) at src/orders.rs:31
+impl std::fmt::Display for Frontier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Site {
+            kind, file, line, ..
+        } = self.site;
+        write!(f, "`{}` ({kind}) at {file}:{line}", self.location)
+    }
+}
+
 /// A claim on the outcome of an operation that was issued.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket {
