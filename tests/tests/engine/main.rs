@@ -14,6 +14,7 @@ mod parking;
 mod preflight;
 mod races;
 mod recovery;
+mod replays;
 mod reports;
 mod restarts;
 mod sleep;
