@@ -10,9 +10,7 @@ mod report;
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use report::{Finding, MissingState, PreflightReport};
 

@@ -21,7 +21,7 @@ pub struct PreflightReport {
     pub runs: u64,
     /// Records that were replayed.
     pub records: u64,
-    /// How long it took.
+    /// How long it took, by the computer's clock.
     pub took: Duration,
     /// Runs that are under way or wait, and go on with this code.
     pub fits: u64,
@@ -374,10 +374,10 @@ fn before_colon(text: &str) -> String {
 impl fmt::Display for PreflightReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { runs, records, .. } = self;
-        let verdict = match self.code() {
-            0 => "every run goes on",
-            2 => "NOT every run goes on",
-            _ => "not every run could be judged",
+        let verdict = match (self.code(), self.would_stop()) {
+            (0, _) => "this code stops no run".to_owned(),
+            (2, stops) => format!("this code stops {}", counted(stops, "run")),
+            _ => "not every run could be judged".to_owned(),
         };
         write!(
             f,
