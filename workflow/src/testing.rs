@@ -175,9 +175,8 @@ impl<W: Workflow> Replay<W> {
         match (recorded, &ended) {
             (End::Completed, Some(Finished::Completed(_)))
             | (End::Failed, Some(Finished::Failed(_)))
-            | (End::Open, _) => {}
-            // It was on its way there, perhaps, when it was cancelled.
-            (End::Cancelled, _) => {}
+            // One that was cancelled was on its way there, perhaps.
+            | (End::Open | End::Cancelled, _) => {}
             (End::Completed | End::Failed, None) => return Err(more(waiting)),
             (recorded, Some(found)) => {
                 return Err(ReplayError::OtherEnd {

@@ -188,29 +188,27 @@ mod widened {
 #[derive(Debug)]
 struct ReadOnly(Arc<dyn Store>);
 
-impl ReadOnly {
-    fn written(&self) -> ! {
-        panic!("something was written")
-    }
+fn written() -> ! {
+    panic!("something was written")
 }
 
 impl Store for ReadOnly {
     pass_on!(0: identity row load first due active inbox dead_letters answer list find close);
 
     fn allocate(&self) -> RunKey {
-        self.written()
+        written()
     }
 
     fn append(&self, _: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.written()
+        written()
     }
 
     fn cancel(&self, _: RunKey, _: Timestamp) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.written()
+        written()
     }
 
     fn rewrite(&self, _: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
-        self.written()
+        written()
     }
 
     fn deliver<'a>(
@@ -220,7 +218,7 @@ impl Store for ReadOnly {
         _: Timestamp,
         _: Timestamp,
     ) -> BoxFuture<'a, Result<Delivery, StoreError>> {
-        self.written()
+        written()
     }
 }
 

@@ -126,9 +126,11 @@ impl Divergence {
                     "the site was changed into another kind"
                 }
             }
-            (Recorded::Site { .. }, Issued::Site(_), Now::Gone) => {
-                "the recorded site was removed or renamed"
-            }
+            (
+                Recorded::Site { .. },
+                Issued::Site(_) | Issued::End | Issued::NotReached,
+                Now::Gone,
+            ) => "the recorded site was removed or renamed",
             (Recorded::Site { .. }, Issued::Site(_), Now::At(_)) => {
                 "a site was inserted before the recorded one, or the two changed places"
             }
@@ -139,9 +141,6 @@ impl Divergence {
                 "branches were added, removed or renamed"
             }
             (Recorded::Winner(_), ..) => "the branches of the race now do something else",
-            (Recorded::Site { .. }, Issued::End | Issued::NotReached, Now::Gone) => {
-                "the recorded site was removed or renamed"
-            }
             (Recorded::Site { .. }, Issued::End | Issued::NotReached, Now::At(_)) => {
                 "a condition before the site changed, or the site was moved"
             }

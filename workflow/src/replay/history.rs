@@ -128,6 +128,7 @@ impl History {
     }
 
     /// Its JSON form, with a line for each record: two exports of one run differ where the run went on.
+    #[expect(clippy::missing_panics_doc, reason = "writing to memory does not fail")]
     pub fn to_json(&self) -> String {
         let text = |record| {
             serde_json::to_string::<Record>(record)
@@ -358,12 +359,11 @@ impl<'a> Checked<'a> {
                 })
             }
             Body::Waiting(Waiting::Sleep { .. }) => Some(Kind::Sleep),
-            Body::Waiting(Waiting::Recv { .. }) => Some(Kind::Recv),
             Body::Waiting(Waiting::Child { .. }) => Some(Kind::Child),
             // It only says that the code had come here.
             Body::Waiting(Waiting::Body) => None,
             Body::Attempt { .. } => Some(Kind::Step),
-            Body::Taken(_) => Some(Kind::Recv),
+            Body::Waiting(Waiting::Recv { .. }) | Body::Taken(_) => Some(Kind::Recv),
             Body::Ended(ended) => Some(ended.kind),
             Body::Decided { branch } => {
                 let among =
@@ -441,7 +441,6 @@ impl<'a> Checked<'a> {
                             Segment::Branch(name),
                         ) => names.iter().any(|known| known == name),
                         (Some(Opened::JoinAll(items)), Segment::Iter(index)) => index < *items,
-                        (Some(Opened::JoinAll(_)), Segment::Key { .. }) => true,
                         (Some(Opened::Carry(_)), Segment::Iter(index)) => {
                             if let Some(said) = said {
                                 let (first, last) = said.iterations.unwrap_or((index, index));
@@ -456,7 +455,8 @@ impl<'a> Checked<'a> {
                             true
                         }
                         (None, Segment::Iter(index)) => index <= MOST,
-                        (None, Segment::Site(_) | Segment::Key { .. }) => true,
+                        (None, Segment::Site(_))
+                        | (None | Some(Opened::JoinAll(_)), Segment::Key { .. }) => true,
                         _ => false,
                     }
                 }

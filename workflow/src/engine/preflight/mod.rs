@@ -253,15 +253,15 @@ impl Inner {
             }))
         };
         let entry = match course {
-            Course::Stands(parked) => return parks(parked),
+            Course::Stands(parked)
+            | Course::Replays {
+                hopeless: Some(parked),
+                ..
+            } => return parks(parked),
             Course::Unwinds(entry, ledger) => {
                 // Its code is not run again; what it asks of this program is an undo for each entry.
                 return undo_missing(&ledger, entry.undos).map(Found::Parks);
             }
-            Course::Replays {
-                hopeless: Some(parked),
-                ..
-            } => return parks(parked),
             Course::Replays { entry, .. } => entry,
         };
         let row = row?;
