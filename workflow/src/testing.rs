@@ -28,7 +28,6 @@
 //! // Once, where the run is:
 //! let engine = Engine::builder().workflow(order).state(Stock).store(MemoryStore::new()).build().await?;
 //! let run = engine.start("order-17", order("book".to_owned())).await?;
-//! # run.watch(2).next().await?;
 //! # run.watch(3).next().await?;
 //! # let dir = tempfile::tempdir()?;
 //! # let file = dir.path().join("order-17.json");

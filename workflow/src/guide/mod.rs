@@ -9,6 +9,7 @@
 //! | [`failures`] | what fails, and what is done about it |
 //! | [`undo`] | sagas: what is undone, and what is not |
 //! | [`change`] | new code under live runs |
+//! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`coming_from`] | the same things in other engines |
@@ -33,6 +34,9 @@ pub mod undo {}
 
 #[doc = include_str!("change.md")]
 pub mod change {}
+
+#[doc = include_str!("deploying.md")]
+pub mod deploying {}
 
 #[doc = include_str!("composition.md")]
 pub mod composition {}
