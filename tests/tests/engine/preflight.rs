@@ -10,8 +10,8 @@ use workflow::store::{
 };
 use workflow::{
     BuildError, Channel, Engine, EngineBuilder, Error, Failure, Finding, Kind, ParkReason,
-    PreflightReport, RunId, RunState, Timestamp, checkpoint, join, race, recv, sleep, step,
-    version, workflow,
+    PreflightReport, RunId, RunState, Timestamp, checkpoint, join, race, recv, rollback, sleep,
+    step, version, workflow,
 };
 use workflow_tests::program::Random;
 use workflow_tests::{Counter, World, pass, pass_on};
@@ -700,6 +700,58 @@ async fn a_run_that_rolls_back_needs_its_undos_and_not_its_code() {
     let engine = engine.workflow(saga_without::saga).build().await.unwrap();
     pass(10).await;
     let parked = engine.status("s").await.unwrap().parked.unwrap();
+    assert_eq!(
+        (parked.reason, &parked.detail),
+        (finding.reason, &finding.detail)
+    );
+}
+
+mod rolling {
+    use super::*;
+
+    async fn put_back(_n: u64) {
+        pass(10_000).await;
+    }
+
+    #[workflow(name = "rolling")]
+    pub async fn with(#[state] calls: Counter) -> Result<u64, Failure> {
+        checkpoint!(begun);
+        #[step(undo(put_back))]
+        let n = open(&calls, 3).await?;
+        rollback!(back, to = begun).await;
+        Ok(n)
+    }
+
+    #[workflow(name = "rolling")]
+    pub async fn without(#[state] calls: Counter) -> Result<u64, Failure> {
+        checkpoint!(begun);
+        let n = open(&calls, 3).await?;
+        rollback!(back, to = begun).await;
+        Ok(n)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_at_a_rollback_needs_the_undo_that_comes_first() {
+    let (calls, world) = (Counter::default(), World::new());
+    let builder = world.engine().state(calls.clone()).workflow(rolling::with);
+    let engine = builder.build().await.unwrap();
+    engine.start("r", rolling::with()).await.unwrap();
+    pass(100).await;
+    drop(engine);
+    let world = world.crash();
+    let ask = || reading(&world, 2).state(calls.clone());
+    let report = ask().workflow(rolling::with).preflight().await.unwrap();
+    assert_eq!((report.fits, report.code()), (1, 0), "{report}");
+    let report = ask().workflow(rolling::without).preflight().await.unwrap();
+    let finding = only(&report);
+    assert_eq!((finding.reason, finding.runs), (ParkReason::UndoMissing, 1));
+
+    // As the next drive finds.
+    let engine = world.engine().code_id(2).state(calls.clone());
+    let engine = engine.workflow(rolling::without).build().await.unwrap();
+    pass(10).await;
+    let parked = engine.status("r").await.unwrap().parked.unwrap();
     assert_eq!(
         (parked.reason, &parked.detail),
         (finding.reason, &finding.detail)

@@ -68,6 +68,12 @@ impl Run {
         Some((undo, Arc::clone(states)))
     }
 
+    /// Whether this code has the undo of this path.
+    #[cfg(feature = "engine")]
+    pub(crate) fn has_undo(&self, path: &str) -> bool {
+        self.undo(path).is_some()
+    }
+
     pub(super) fn parked(&self) -> Option<&Park> {
         self.parked.get()
     }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use super::driver::{not_durable, panic_message};
-use crate::context::{Body, Host, Park, Run};
+use crate::context::{Body, Host, Park, Run, undo_missing};
 use crate::replay::{Divergence, Finished, Frontier, ParkReason, Timestamp};
 use crate::store::BoxFuture;
 
@@ -59,12 +59,18 @@ pub(crate) fn rehearse(
         if let Some(frontier) = &mut frontier {
             **frontier = replay.frontier();
         }
+        let undoes = replay.undoes_first();
+        let missing = undoes.filter(|entry| !run.has_undo(&entry.undo)).cloned();
         let open = replay.handle_quiet();
         if let Some(divergence) = replay.divergence() {
             break Gate::Diverged(divergence.clone());
         }
         if open && replay.pending() == 0 {
             break Gate::Parks(not_durable());
+        }
+        if open && let Some(entry) = missing {
+            // A rollback is what the code is at, and the first thing it does is to park.
+            break Gate::Parks(undo_missing(&entry));
         }
         if open {
             break Gate::Open;

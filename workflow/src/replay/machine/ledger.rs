@@ -85,6 +85,13 @@ impl Ledger {
         self.entries.values().next_back()
     }
 
+    /// The newest open entry, if it was made since this checkpoint.
+    fn newest_since(&self, checkpoint: &Location) -> Option<&LedgerEntry> {
+        // A checkpoint that was not passed has nothing after it.
+        let after = self.marks.get(checkpoint).copied().unwrap_or(u64::MAX);
+        self.newest().filter(|entry| entry.number > after)
+    }
+
     /// The open entries, oldest first.
     pub fn entries(&self) -> impl Iterator<Item = &LedgerEntry> {
         self.entries.values()
@@ -219,11 +226,7 @@ impl Replay {
             self.forced |= self.has_queued_choice();
             return Poll::Pending;
         }
-        let mark = self.ledger.marks.get(&rolling.to).copied();
-        // A checkpoint that was not passed has nothing after it.
-        let after = mark.unwrap_or(u64::MAX);
-        let next = self.ledger.newest().filter(|entry| entry.number > after);
-        if let Some(entry) = next.cloned() {
+        if let Some(entry) = self.ledger.newest_since(&rolling.to).cloned() {
             rolling.running = true;
             self.alive += 1;
             return Poll::Ready(entry);
@@ -239,6 +242,19 @@ impl Replay {
         };
         self.push_ended(ticket.node, ended, Class::Durable);
         Poll::Pending
+    }
+
+    /// The entry that a rollback at the frontier undoes first. Asked before the gate, once the code is quiet.
+    pub fn undoes_first(&self) -> Option<&LedgerEntry> {
+        self.before_gate.iter().find_map(|(node, stamp)| {
+            if self.tree.is_stale(*node, *stamp) {
+                return None;
+            }
+            match &self.tree.get(*node).op.as_ref()?.op {
+                Doing::Rolling(rolling) => self.ledger.newest_since(&rolling.to),
+                _ => None,
+            }
+        })
     }
 
     /// An attempt to undo an entry ended.
