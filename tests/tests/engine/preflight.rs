@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use workflow::replay::RunKey;
@@ -14,7 +15,7 @@ use workflow::{
     step, version, workflow,
 };
 use workflow_tests::program::Random;
-use workflow_tests::{Counter, World, pass, pass_on};
+use workflow_tests::{Counter, SlowStore, World, pass, pass_on};
 
 static PAID: Channel<u64> = Channel::new("paid");
 
@@ -589,6 +590,42 @@ async fn what_cannot_be_judged_is_said_and_has_a_code_of_its_own() {
         .workflow(after::flow);
     let twice = twice.preflight().await.unwrap_err();
     assert!(matches!(twice, Error::Build(BuildError::SameName { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_that_cannot_be_read_is_a_finding_and_a_store_that_fails_is_an_error() {
+    let world = World::new();
+    let engine = world.engine().workflow(other::other).build().await.unwrap();
+    engine.start("a", other::other(1)).await.unwrap();
+    pass(10).await;
+    drop(engine);
+    let slow = SlowStore::over(&world.store);
+    slow.newer.store(true, Ordering::SeqCst);
+    let ask = |store| {
+        Engine::builder()
+            .store(store)
+            .workflow(other::other)
+            .preflight()
+    };
+    let report = ask(slow.clone()).await.unwrap();
+    let finding = only(&report);
+    assert_eq!((finding.reason, finding.runs), (ParkReason::NewerFormat, 1));
+    assert_eq!(
+        (report.code(), report.is_whole(), report.is_clean()),
+        (3, false, false)
+    );
+    slow.newer.store(false, Ordering::SeqCst);
+    assert!(ask(slow).await.unwrap().is_clean());
+
+    let closed = Arc::new(world.store.crash());
+    closed.close().await.unwrap();
+    let builder = Engine::builder()
+        .shared_store(closed)
+        .workflow(other::other);
+    assert!(matches!(
+        builder.preflight().await.unwrap_err(),
+        Error::Store(_)
+    ));
 }
 
 #[tokio::test(start_paused = true)]
