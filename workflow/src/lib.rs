@@ -64,7 +64,8 @@
 //!   keeps ending the process fails when its attempts are used up, and its run is driven alone meanwhile.
 //! - **The code changes under a live run**: each scope's sites must come in the recorded order. The first thing that does
 //!   not fit is a *divergence*: found before anything is run, reported with location, recorded, issued and the source line,
-//!   and the run is *parked*, untouched, until code that fits is deployed.
+//!   and the run is *parked*, untouched, until code that fits is deployed. [`EngineBuilder::preflight`] says before a deploy which
+//!   runs that would be, and [`testing`] replays kept histories in `cargo test`.
 //! - **A run failed, or went wrong**: [`RunHandle::recover`] retries what it failed by, [`RunHandle::rewind`] takes it back to a
 //!   location, [`RunHandle::fork`] does that in a copy.
 //! - **The store fails**: no attempt is used up, what a step gave is kept and written again.
@@ -131,9 +132,9 @@ pub use context::{
 #[cfg(feature = "engine")]
 pub use engine::{
     AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
-    EngineBuilder, ErrorEvent, Finding, MissingState, ParkedRun, Preflight, PreflightProgress,
-    PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError, SkipUndoError, StartError,
-    Status, SystemClock, TokioClock, Watch, Watched,
+    EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
+    PreflightProgress, PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError,
+    SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

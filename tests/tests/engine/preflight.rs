@@ -10,7 +10,7 @@ use workflow::store::{
     Append, Appended, BoxFuture, Delivery, RedbStore, Rewrite, RunFilter, Store, StoreError,
 };
 use workflow::{
-    BuildError, Channel, Engine, EngineBuilder, Error, Failure, Finding, Kind, ParkReason,
+    BuildError, Channel, Engine, EngineBuilder, Error, Failure, Kind, ParkReason, PreflightFinding,
     PreflightReport, RunId, RunState, Timestamp, checkpoint, join, race, recv, rollback, sleep,
     step, version, workflow,
 };
@@ -440,7 +440,7 @@ mod ungated {
 }
 
 /// The one finding of a report.
-fn only(report: &PreflightReport) -> &Finding {
+fn only(report: &PreflightReport) -> &PreflightFinding {
     let [finding] = &report.findings[..] else {
         panic!("{report}");
     };

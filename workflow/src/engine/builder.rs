@@ -167,7 +167,6 @@ impl EngineBuilder {
         reason = "stores on other machines are asked who they are"
     )]
     pub async fn build(self) -> Result<Engine, BuildError> {
-        // Looked at first: it is told also when the store is missing.
         self.is_unambiguous()?;
         if let Some((workflow, state)) = self.registry.missing(&self.states).into_iter().next() {
             return Err(BuildError::MissingState {
@@ -204,7 +203,9 @@ impl EngineBuilder {
     ///     Ok(report.exit_code())
     /// }
     /// ```
-    pub fn preflight(self) -> Preflight {
+    pub fn preflight(mut self) -> Preflight {
+        // Nothing goes wrong in a run that does not go on.
+        self.hooks = Hooks::default();
         let unambiguous = self.is_unambiguous();
         Preflight::new(unambiguous.and_then(|()| self.assemble()))
     }

@@ -43,7 +43,9 @@ pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
 pub(crate) use preflight::undo_missing;
-pub use preflight::{Finding, MissingState, Preflight, PreflightProgress, PreflightReport};
+pub use preflight::{
+    MissingState, Preflight, PreflightFinding, PreflightProgress, PreflightReport,
+};
 pub use registry::Definition;
 pub use rollback::SkipUndoError;
 

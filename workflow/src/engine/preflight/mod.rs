@@ -12,7 +12,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use report::{Finding, MissingState, PreflightReport};
+pub use report::{MissingState, PreflightFinding, PreflightReport};
 
 use self::report::{Found, Judged};
 use super::rehearsal::{Gate, Silent, caught, rehearse};

@@ -31,7 +31,7 @@ pub struct PreflightReport {
     /// they wait for an operator. [`Engine::resume`](crate::Engine::resume) does it.
     pub resumable: u64,
     /// What would stop runs, or keeps them stopped: one for each workflow and cause, those with the most runs first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PreflightFinding>,
     /// States that workflows of live runs need and that were not given. Their runs were not looked at.
     pub missing_states: Vec<MissingState>,
     examples: usize,
@@ -41,7 +41,7 @@ pub struct PreflightReport {
 /// Runs of one workflow that would stop for one cause.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct PreflightFinding {
     /// The workflow's name.
     pub workflow: String,
     /// Why: with what reason they would be parked.
@@ -195,7 +195,7 @@ impl PreflightReport {
         }
         if finding.runs == 0 && finding.parked > 0 {
             // What is told is told of the first example, and that is one that stops.
-            *finding = Finding {
+            *finding = PreflightFinding {
                 parked: finding.parked,
                 examples: std::mem::take(&mut finding.examples),
                 ..found.first(&row.workflow, entry)
@@ -222,7 +222,7 @@ impl PreflightReport {
     }
 
     pub(super) fn found(&self) -> u64 {
-        let counted = |finding: &Finding| finding.runs + finding.parked;
+        let counted = |finding: &PreflightFinding| finding.runs + finding.parked;
         self.findings.iter().map(counted).sum()
     }
 
@@ -259,7 +259,7 @@ impl PreflightReport {
     ///
     /// 1 is left to `main`, which returns it with an error: then the preflight could not be made.
     pub fn code(&self) -> u8 {
-        let stops = |finding: &Finding| finding.runs > 0 && finding.is_judged();
+        let stops = |finding: &PreflightFinding| finding.runs > 0 && finding.is_judged();
         if self.findings.iter().any(stops) {
             2
         } else if self.is_whole() {
@@ -275,7 +275,7 @@ impl PreflightReport {
     }
 }
 
-impl Finding {
+impl PreflightFinding {
     /// Whether it says something of how the code fits: of the others nothing is known.
     fn is_judged(&self) -> bool {
         !matches!(
@@ -313,7 +313,7 @@ impl Found {
     }
 
     /// The finding of which this is the first run.
-    fn first(&self, workflow: &str, entry: Option<Entry>) -> Finding {
+    fn first(&self, workflow: &str, entry: Option<Entry>) -> PreflightFinding {
         let (reason, location, site, divergence, detail) = match self {
             Self::Diverged(divergence) => (
                 ParkReason::Diverged,
@@ -330,7 +330,7 @@ impl Found {
                 (park.reason, location, site.copied(), None, detail)
             }
         };
-        Finding {
+        PreflightFinding {
             workflow: workflow.to_owned(),
             reason,
             runs: 0,
@@ -415,7 +415,7 @@ impl fmt::Display for PreflightReport {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for PreflightFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stays = |runs| counted(runs, "parked run");
         match (self.runs, self.parked) {
