@@ -51,7 +51,7 @@ use std::sync::Arc;
 use crate::codec::{self, Codec, Json};
 use crate::context::{Args, Output, Park, Run, States, Workflow};
 use crate::engine::rehearsal::{Gate, Silent, caught, rehearse};
-use crate::engine::{Definition, undo_missing};
+use crate::engine::{Definition, undo_missing, undone_after};
 use crate::replay::{
     Body, CodeId, Divergence, Failure, Finished, Ledger, Now, ParkReason, Record, Recorded,
     Replay as Machine, RunState, Standing,
@@ -225,7 +225,14 @@ impl<W: Workflow> Replay<W> {
         let states = Arc::clone(&self.states);
         let args = Args::new(Arc::clone(&run), history.input(), states);
         match args.and_then(W::run) {
-            Ok(body) => rehearse(&run, body, Some(waiting)),
+            Ok(body) => {
+                let gate = rehearse(&run, body, Some(waiting));
+                // What became of one that has ended is known.
+                match End::of(records) {
+                    End::Open => undone_after(gate, &run, W::UNDOS),
+                    _ => gate,
+                }
+            }
             Err(error) => Gate::Parks(error.park()),
         }
     }

@@ -15,7 +15,7 @@ use workflow::{
     step, version, workflow,
 };
 use workflow_tests::program::Random;
-use workflow_tests::{Counter, SlowStore, World, pass, pass_on};
+use workflow_tests::{Counter, SlowStore, World, late, pass, pass_on};
 
 static PAID: Channel<u64> = Channel::new("paid");
 
@@ -411,8 +411,9 @@ mod saga_without {
     pub async fn saga(#[state] calls: Counter) -> Result<u64, Failure> {
         checkpoint!(begun);
         let n = open(&calls, 3).await?;
-        #[step(name = "never", retries = 0)]
-        std::future::ready(Err::<u64, std::io::Error>(std::io::Error::other("full"))).await?;
+        // What is new after the gate is not foretold: here it does not end.
+        #[step(name = "never", retries = 0, timeout = "none")]
+        std::future::pending::<Result<u64, std::io::Error>>().await?;
         Ok(n)
     }
 }
@@ -740,6 +741,57 @@ async fn a_run_that_rolls_back_needs_its_undos_and_not_its_code() {
     assert_eq!(
         (parked.reason, &parked.detail),
         (finding.reason, &finding.detail)
+    );
+}
+
+// Cut off after each of its commits: also between the failure that ends it and the beginning of its undoing.
+#[tokio::test(start_paused = true)]
+async fn a_saga_is_judged_by_what_its_next_drive_needs_wherever_it_was_cut_off() {
+    let mut found = Vec::new();
+    for commit in 0..6 {
+        let (calls, world) = (Counter::default(), World::new());
+        let slow = SlowStore::over(&world.store);
+        // Written, and never told.
+        late(&slow.appends, (0..commit).map(|_| 0).chain([3_600_000]));
+        let builder = Engine::builder()
+            .store(slow)
+            .clock(world.clock())
+            .code_id(1);
+        let builder = builder.state(calls.clone()).workflow(saga::saga);
+        let engine = builder.build().await.unwrap();
+        let start = engine.start("s", saga::saga());
+        // Whether it was told of its start does not matter.
+        let _ = tokio::time::timeout(Duration::from_millis(300), start).await;
+        pass(100).await;
+        drop(engine);
+        let world = world.crash();
+        let report = reading(&world, 2).state(calls.clone());
+        let report = report
+            .workflow(saga_without::saga)
+            .preflight()
+            .await
+            .unwrap();
+        let foretold = foretold(&report);
+
+        let engine = world.engine().code_id(2).state(calls.clone());
+        let engine = engine.workflow(saga_without::saga).build().await.unwrap();
+        pass(10_000).await;
+        let parked = engine.status("s").await.unwrap().parked;
+        let parked = parked.map(|parked| ("s".to_owned(), parked.reason));
+        assert_eq!(
+            parked.clone().into_iter().collect::<BTreeMap<_, _>>(),
+            foretold,
+            "{commit}"
+        );
+        found.push(parked.is_some());
+        if engine.status("s").await.unwrap().state.is_final() {
+            // Nothing was armed yet, or all of it was done.
+            found.pop();
+        }
+    }
+    assert!(
+        found.iter().filter(|parked| **parked).count() >= 2,
+        "{found:?}"
     );
 }
 

@@ -307,6 +307,51 @@ mod failed {
     }
 }
 
+mod failed_without {
+    use super::*;
+
+    #[workflow(name = "saga")]
+    pub async fn saga(#[state] calls: Counter) -> Result<u64, Failure> {
+        checkpoint!(begun);
+        let held = reserve(&calls, "book").await?;
+        declined(&calls).await?;
+        Ok(held)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_about_to_be_undone_needs_its_undos() {
+    let (world, calls) = (World::new(), Counter::default());
+    let builder = world.engine().workflow(failed::saga);
+    let engine = builder.state(calls.clone()).build().await.unwrap();
+    let run = engine.start("s-1", failed::saga()).await.unwrap();
+    assert!(run.result().await.is_err());
+    let history = run.export().await.unwrap();
+    let last = history.records().len();
+    for (cut, needs) in [
+        (last, false),
+        (last - 1, false),
+        (last - 2, true),
+        (last - 3, true),
+    ] {
+        // It ended; its entry was undone; it unwinds; it has failed, and that is all that is recorded.
+        let part = history.up_to(history.records()[cut - 1].seq).unwrap();
+        let with = Replay::of(failed::saga).state(calls.clone()).over(&part);
+        assert!(with.unwrap().failed().is_some());
+        let without = Replay::of(failed_without::saga)
+            .state(calls.clone())
+            .over(&part);
+        match without {
+            Ok(replayed) => assert!(!needs && replayed.failed().is_some(), "{cut}"),
+            Err(ReplayError::Parked {
+                reason: ParkReason::UndoMissing,
+                ..
+            }) => assert!(needs, "{cut}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_rolled_back_or_cancelled_is_replayed_to_where_its_code_was() {
     let (world, calls) = (World::new(), Counter::default());

@@ -42,10 +42,10 @@ pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
-pub(crate) use preflight::undo_missing;
 pub use preflight::{
     MissingState, Preflight, PreflightFinding, PreflightProgress, PreflightReport,
 };
+pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
 pub use rollback::SkipUndoError;
 

@@ -18,7 +18,7 @@ use self::report::{Found, Judged};
 use super::rehearsal::{Gate, Silent, caught, rehearse};
 use super::take_up::Course;
 use super::{BuildError, Engine, Inner};
-use crate::context::{Park, Undo};
+use crate::context::{Park, Run, Undo};
 use crate::error::Error;
 use crate::replay::{Begun, Ledger, ParkReason, Record, Replay, RunKey};
 use crate::store::{BoxFuture, Loaded, Page, RunFilter, RunRow, StoreError};
@@ -284,7 +284,7 @@ impl Inner {
             let now = self.clock.now();
             let host = Arc::new(Silent { now });
             match self.code_of(id, entry, replay, &input, host) {
-                (run, Ok(body)) => rehearse(&run, body, None),
+                (run, Ok(body)) => undone_after(rehearse(&run, body, None), &run, entry.undos),
                 (_, Err(error)) => Gate::Parks(error.park()),
             }
         });
@@ -294,6 +294,17 @@ impl Inner {
             Gate::Parks(park) => Some(Found::Parks(park)),
         }
     }
+}
+
+/// Where the code comes to its end and what it did is undone then, it is the undos that the run goes on by.
+pub(crate) fn undone_after(gate: Gate, run: &Run, undos: &[Undo]) -> Gate {
+    if !matches!(gate, Gate::Ended(_)) {
+        return gate;
+    }
+    let replay = run.replay();
+    let ledger = replay.ledger();
+    let missing = ledger.unwinds().and_then(|_| undo_missing(ledger, undos));
+    missing.map_or(gate, Gate::Parks)
 }
 
 /// The run has to be parked, when the undoing comes to an entry that this code has no undo for.
