@@ -12,6 +12,7 @@ use super::{Cancel, Engine, ParkedRun};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
+use crate::graph::RunGraph;
 use crate::replay::{Body, InvalidRunId, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Parked, StoreError};
 
@@ -156,6 +157,14 @@ impl<W: Workflow> RunHandle<W> {
     pub async fn history(&self) -> Result<Vec<Record>, Error> {
         let loaded = self.engine.inner.store.load(self.run).await?;
         Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
+    }
+
+    /// The run so far, laid over the picture of its workflow: `run.graph().await?.mermaid()`.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn graph(&self) -> Result<RunGraph, Error> {
+        Ok(W::GRAPH.of_run(&self.history().await?))
     }
 
     /// Follows the run's committed records from number `from` on (1 is the first), until the run has ended.

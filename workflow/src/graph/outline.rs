@@ -35,6 +35,8 @@ pub struct Node {
     pub has_undo: bool,
     /// The locals that a loop carries.
     pub carried: Option<Vec<&'static str>>,
+    /// The version that new runs get, where it is written as a number.
+    pub latest: Option<u32>,
     /// What it was, if it is only declared to have been.
     pub was: Option<&'static str>,
     /// The checkpoint to which it rolls back.
@@ -133,6 +135,7 @@ impl Lines {
             channels: Vec::new(),
             has_undo: false,
             carried: None,
+            latest: None,
             was: None,
             to: None,
             bodies,
@@ -147,6 +150,7 @@ impl Lines {
                 "of" => node.of = Some(value),
                 "on" => node.channels = value.split(',').collect(),
                 "carry" => node.carried = Some(value.split(',').collect()),
+                "latest" => node.latest = value.parse().ok(),
                 "was" => node.was = Some(value),
                 "to" => node.to = Some(value),
                 _ => {}
