@@ -326,8 +326,9 @@ impl Pen {
     /// The channels of a site, each of them drawn once.
     fn messages(&mut self, part: &Part, node: usize) {
         for channel in &part.channels {
-            let is_it =
-                |known: &Node| known.class == Class::Channel && known.lines == [(*channel).to_owned()];
+            let is_it = |known: &Node| {
+                known.class == Class::Channel && known.lines == [(*channel).to_owned()]
+            };
             let known = self.drawing.nodes.iter().position(is_it);
             let channel = known.unwrap_or_else(|| {
                 let around = self.group.take();

@@ -116,7 +116,10 @@ mod tests {
 
     #[test]
     fn what_mermaid_would_read_as_its_own_is_escaped() {
-        assert_eq!(escaped("a \"b\" <c> #d; `e`"), "a #34;b#34; #60;c#62; #35;d; #96;e#96;");
+        assert_eq!(
+            escaped("a \"b\" <c> #d; `e`"),
+            "a #34;b#34; #60;c#62; #35;d; #96;e#96;"
+        );
         assert_eq!(escaped("cool_off"), "cool_off");
         assert_eq!(escaped("_both_"), "#95;both#95;");
         assert_eq!(escaped("two\nlines"), "two lines");

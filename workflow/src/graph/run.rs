@@ -235,6 +235,8 @@ struct Read {
     places: BTreeMap<Location, State>,
     /// What was recorded under a call of a fragment.
     below: BTreeMap<Location, State>,
+    /// Where in the run it was come to.
+    entered: BTreeSet<Location>,
     /// Iterations or items that something was recorded in.
     members: BTreeSet<Location>,
     /// How many there are at least.
@@ -257,6 +259,14 @@ enum After {
     Again,
     /// The same parts, in other items at the same time.
     Beside,
+}
+
+/// A site on the way to a location.
+struct OnWay {
+    number: usize,
+    at: Location,
+    /// The iteration or item that the way goes through.
+    member: Option<Location>,
 }
 
 /// What belongs to a location.
@@ -358,10 +368,11 @@ impl Reading {
                 .or_insert((record.seq, unknown));
             return;
         }
-        for (number, member) in way {
-            let read = &mut self.read[number];
+        for on_way in way {
+            let read = &mut self.read[on_way.number];
             read.last = Some(record.seq);
-            read.members.extend(member);
+            read.entered.insert(on_way.at);
+            read.members.extend(on_way.member);
         }
         match found {
             Found::Site(number) => {
@@ -412,9 +423,9 @@ impl Reading {
         }
     }
 
-    /// What is at a location, and the sites on the way to it, each with its iteration or item on that way.
-    fn find(&self, location: &Location) -> (Found, Vec<(usize, Option<Location>)>) {
-        let mut way: Vec<(usize, Option<Location>)> = Vec::new();
+    /// What is at a location, and the sites on the way to it.
+    fn find(&self, location: &Location) -> (Found, Vec<OnWay>) {
+        let mut way: Vec<OnWay> = Vec::new();
         let mut path = String::new();
         let mut at = Location::root();
         let mut found = Found::Nothing;
@@ -423,8 +434,8 @@ impl Reading {
             let (Segment::Site(name) | Segment::Branch(name)) = segment else {
                 path.push_str("[]");
                 if let Found::Site(number) | Found::Member(number) = found {
-                    if let Some((_, member)) = way.last_mut() {
-                        *member = Some(at.clone());
+                    if let Some(on_way) = way.last_mut() {
+                        on_way.member = Some(at.clone());
                     }
                     found = Found::Member(number);
                 }
@@ -437,7 +448,11 @@ impl Reading {
             let site = self.numbers.get(path.as_str()).copied();
             found = match (site, found) {
                 (Some(number), _) if matches!(segment, Segment::Site(_)) => {
-                    way.push((number, None));
+                    way.push(OnWay {
+                        number,
+                        at: at.clone(),
+                        member: None,
+                    });
                     Found::Site(number)
                 }
                 (_, Found::Site(number) | Found::Below(number)) if self.hides(number) => {
@@ -477,7 +492,9 @@ impl Reading {
     fn finish(mut self) -> RunGraph {
         if self.ended.state.is_some() {
             let reads = self.read.iter_mut();
-            for state in reads.flat_map(|read| read.places.values_mut().chain(read.below.values_mut())) {
+            for state in
+                reads.flat_map(|read| read.places.values_mut().chain(read.below.values_mut()))
+            {
                 if matches!(
                     state,
                     State::Waiting | State::Retrying { .. } | State::Running
@@ -497,13 +514,17 @@ impl Reading {
                 let states = read.places.values().filter(move |state| **state == wanted);
                 states.count() as u64
             };
-            let times = match site.kind {
+            let kind = read.kind.unwrap_or(site.kind);
+            let times = match kind {
                 Kind::Loop | Kind::JoinAll => read.count.max(read.members.len() as u64),
+                Kind::Join | Kind::Race | Kind::Attempt | Kind::Fragment => {
+                    read.entered.len() as u64
+                }
                 _ => ended(State::Done),
             };
             SiteState {
                 site,
-                kind: read.kind.unwrap_or(site.kind),
+                kind,
                 state: read.state.unwrap_or(State::NotReached),
                 times,
                 failures: ended(State::Failed),
@@ -538,7 +559,9 @@ impl Reading {
                     let mut here = false;
                     for (number, arm) in arms.iter().enumerate() {
                         let others = taken.iter().enumerate();
-                        let other_is = others.clone().any(|(other, taken)| *taken && other != number);
+                        let other_is = others
+                            .clone()
+                            .any(|(other, taken)| *taken && other != number);
                         let is_passed = after == After::Nothing && other_is && !taken[number];
                         let after = if is_passed { After::Reached } else { after };
                         here |= self.settle(&arm.parts, after);
@@ -573,7 +596,10 @@ impl Reading {
     }
 
     fn number(&self, node: &Node) -> usize {
-        self.numbers.get(node.site.path).copied().unwrap_or_default()
+        self.numbers
+            .get(node.site.path)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn settle_site(&mut self, node: &Node, after: After, is_passed: bool) -> bool {
@@ -629,7 +655,7 @@ impl Reading {
         let is_cause = self.ended.cause.as_ref().is_some_and(|cause| {
             let (_, way) = self.find(cause.location());
             let number = self.number(node);
-            way.iter().any(|(on_way, _)| *on_way == number)
+            way.iter().any(|on_way| on_way.number == number)
         });
         if is_cause {
             State::Failed

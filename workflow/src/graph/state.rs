@@ -113,7 +113,8 @@ pub struct SiteState {
     pub kind: Kind,
     /// How it stands with it. Of several places in the run, that at which there is most to be looked at.
     pub state: State,
-    /// How many times it ended with a value; of a loop how many iterations it has begun, of a `join_all!` how many items.
+    /// How many times it ended with a value; of a block or a fragment how many times it was entered, of a loop how many iterations
+    /// were begun, of a `join_all!` how many items.
     pub times: u64,
     /// How many times it ended with a failure.
     pub failures: u64,
@@ -137,6 +138,15 @@ impl fmt::Display for SiteState {
         if let Some(word) = counted {
             let s = if self.times == 1 { "" } else { "s" };
             return write!(f, ", {} {word}{s}", self.times);
+        }
+        if matches!(
+            self.kind,
+            Kind::Join | Kind::Race | Kind::Attempt | Kind::Fragment
+        ) {
+            return match self.times {
+                0 | 1 => Ok(()),
+                times => write!(f, ", entered {times} times"),
+            };
         }
         let mut says = |state: State, times: u64, word: &str| match times {
             0 => Ok(()),

@@ -1,0 +1,86 @@
+//! The text of the pictures, as committed beside this. `UPDATE=1 cargo test` writes it anew.
+
+use std::path::Path;
+use std::{env, fs};
+
+use workflow::graph::Part;
+
+use super::order::order;
+use super::runs::without_lines;
+
+pub(crate) fn assert_is(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/graph/expected")
+        .join(name);
+    if env::var_os("UPDATE").is_some() {
+        fs::write(&path, found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        found,
+        expected.replace("\r\n", "\n"),
+        "{name} is not as it was"
+    );
+}
+
+#[test]
+fn a_workflow_is_drawn_for_mermaid() {
+    assert_is("order.mmd", &order::GRAPH.mermaid());
+}
+
+#[test]
+fn a_workflow_is_drawn_for_graphviz() {
+    assert_is("order.dot", &order::GRAPH.dot());
+}
+
+/// But for the lines of the sites, which change with every edit.
+#[test]
+fn a_workflow_is_drawn_as_data() {
+    let json = order::GRAPH.json();
+    assert_is("order.json", &format!("{:#}\n", without_lines(&json)));
+    let data: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for (site, told) in order::SITES.iter().zip(data["sites"].as_array().unwrap()) {
+        assert_eq!(told["line"], site.line, "{site}");
+        assert!(
+            told["file"].as_str().unwrap().ends_with("order.rs"),
+            "{site}"
+        );
+    }
+}
+
+#[test]
+fn every_site_is_drawn_once_and_every_edge_has_its_ends() {
+    let data: serde_json::Value = serde_json::from_str(&order::GRAPH.json()).unwrap();
+    let nodes = data["nodes"].as_array().unwrap();
+    for site in order::SITES {
+        let of_it = nodes.iter().filter(|node| node["site"] == site.path);
+        assert_eq!(of_it.count(), 1, "{site}");
+    }
+    for edge in data["edges"].as_array().unwrap() {
+        for end in ["from", "to"] {
+            assert!(nodes.iter().any(|node| node["id"] == edge[end]), "{edge}");
+        }
+    }
+    // Nothing hangs in the air: but for the start and the channels, all that is drawn is come to.
+    for node in nodes {
+        let is_come_to = data["edges"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|edge| edge["to"] == node["id"]);
+        assert!(
+            is_come_to || node["kind"] == "start" || node["kind"] == "channel",
+            "{node}"
+        );
+    }
+}
+
+#[test]
+fn the_version_of_new_runs_is_known() {
+    let parts = order::GRAPH.parts();
+    let latest = parts.iter().find_map(|part| match part {
+        Part::Site(node) if node.site.name == "thanks" => node.latest,
+        _ => None,
+    });
+    assert_eq!(latest, Some(2));
+}
