@@ -81,6 +81,7 @@
 //! - other workflows, awaited as a [`Call`].
 //!
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
+//! [`Graph`] is the picture of a workflow, `checkout::GRAPH`; [`RunHandle::graph`] lays a run over it.
 //! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
 //! underneath, without clock, IO or runtime.
 //!

@@ -162,6 +162,18 @@ pub(crate) async fn order(
         format!("{placed} {id} {}", parcels.len())
     )
     .await?;
+    let mut tries = 0;
+    'poll: loop {
+        sleep!(tick, "1m").await;
+        tries += 1;
+        if tries < 2 {
+            continue 'poll;
+        }
+        match won.value {
+            0 => return Ok(0),
+            _ => break 'poll,
+        }
+    }
     sleep!(rest, Duration::from_secs(1)).await;
     Ok(won.value)
 }

@@ -160,6 +160,8 @@ async fn a_run_is_drawn_while_it_waits_in_a_race_and_goes_on_and_ends() {
             ("thanks", State::Done),
             ("notify", State::Done),
             ("tell", State::Done),
+            ("poll", State::Done),
+            ("poll[]/tick", State::Done),
             ("rest", State::Done),
         ],
     );

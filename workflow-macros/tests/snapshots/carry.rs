@@ -47,7 +47,7 @@ impl workflow::Workflow for checkout {
             1,
         ),
     ];
-    const OUTLINE: &'static str = "loop items carry total\n call count\n";
+    const OUTLINE: &'static str = "loop items carry total\n call count\n choice\n  arm\n   leaves break items\n  arm\n";
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
     fn states() -> workflow::__private::Vec<workflow::__private::StateType> {

@@ -6,7 +6,7 @@
 
 use super::Graph;
 use super::look::Look;
-use super::outline::{Node as Part, Part as Parts};
+use super::outline::{Jump, Node as Part, Part as Parts};
 use super::state::SiteState;
 use crate::replay::Kind;
 
@@ -60,7 +60,7 @@ pub(super) enum Class {
 }
 
 /// A line between two nodes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub(super) from: usize,
     pub(super) to: usize,
@@ -132,11 +132,14 @@ impl Drawing {
                 groups: Vec::new(),
             },
             group: None,
+            end: 0,
+            loops: Vec::new(),
             rollbacks: Vec::new(),
         };
         let start = pen.node(Class::Start, vec![graph.name().to_owned()]);
         let end = pen.node(Class::End, vec!["end".to_owned()]);
-        let exits = pen.parts(&graph.parts(), vec![Exit::of(start)], end);
+        pen.end = end;
+        let exits = pen.parts(&graph.parts(), vec![Exit::of(start)]);
         pen.meet(exits, end);
         pen.rollbacks();
         pen.drawing
@@ -164,8 +167,19 @@ struct Pen {
     drawing: Drawing,
     /// The group that is being drawn.
     group: Option<usize>,
+    end: usize,
+    /// The loops around, the innermost last.
+    loops: Vec<Loop>,
     /// The rollbacks, each with the path of its site and the name of its checkpoint.
     rollbacks: Vec<(usize, &'static str, &'static str)>,
+}
+
+/// A loop that is being drawn.
+struct Loop {
+    name: &'static str,
+    node: usize,
+    /// Where control comes from that leaves it.
+    breaks: Vec<Exit>,
 }
 
 impl Pen {
@@ -184,12 +198,16 @@ impl Pen {
 
     fn edge(&mut self, exit: Exit, to: usize) {
         let Exit { from, way, label } = exit;
-        self.drawing.edges.push(Edge {
+        let edge = Edge {
             from,
             to,
             way,
             label,
-        });
+        };
+        // Two arms that do nothing but leave are one way.
+        if !self.drawing.edges.contains(&edge) {
+            self.drawing.edges.push(edge);
+        }
     }
 
     /// All of these come to a node.
@@ -199,11 +217,11 @@ impl Pen {
         }
     }
 
-    /// Parts that follow each other. `outside` is where control is when it leaves them. Gives where it comes out.
-    fn parts(&mut self, parts: &[Parts], mut exits: Vec<Exit>, outside: usize) -> Vec<Exit> {
+    /// Parts that follow each other. Gives where control comes out of them.
+    fn parts(&mut self, parts: &[Parts], mut exits: Vec<Exit>) -> Vec<Exit> {
         for part in parts {
             exits = match part {
-                Parts::Site(part) => self.site(part, exits, outside),
+                Parts::Site(part) => self.site(part, exits),
                 Parts::Choice(arms) => {
                     let choice = self.node(Class::Choice, Vec::new());
                     self.meet(exits, choice);
@@ -214,23 +232,42 @@ impl Pen {
                         if passes && out.iter().any(|exit| exit.from == choice) {
                             continue;
                         }
-                        out.extend(self.parts(&arm.parts, vec![Exit::of(choice)], outside));
+                        out.extend(self.parts(&arm.parts, vec![Exit::of(choice)]));
                     }
                     out
                 }
-                Parts::Leaves => {
-                    for mut exit in exits {
-                        exit.way = Way::Leaves;
-                        self.edge(exit, outside);
-                    }
-                    Vec::new()
-                }
+                Parts::Leaves(jump) => self.leave(*jump, exits),
             };
         }
         exits
     }
 
-    fn site(&mut self, part: &Part, exits: Vec<Exit>, outside: usize) -> Vec<Exit> {
+    /// Control leaves here. Gives where it goes on all the same.
+    fn leave(&mut self, jump: Jump, exits: Vec<Exit>) -> Vec<Exit> {
+        let leaving = exits.iter().cloned().map(|exit| Exit {
+            way: Way::Leaves,
+            ..exit
+        });
+        let to = match jump {
+            Jump::Return => self.end,
+            Jump::Continue(label) | Jump::Break(label) => {
+                let is_it = |around: &&mut Loop| label.is_none_or(|label| label == around.name);
+                let Some(around) = self.loops.iter_mut().rev().find(is_it) else {
+                    // It leaves a block, and what stands after that goes on.
+                    return exits;
+                };
+                if let Jump::Break(_) = jump {
+                    around.breaks.extend(leaving);
+                    return Vec::new();
+                }
+                around.node
+            }
+        };
+        self.meet(leaving.collect(), to);
+        Vec::new()
+    }
+
+    fn site(&mut self, part: &Part, exits: Vec<Exit>) -> Vec<Exit> {
         let kind = part.site.kind;
         let around = self.group;
         if is_block(kind) {
@@ -267,11 +304,17 @@ impl Pen {
             self.rollbacks.push((node, part.site.path, to));
         }
         let out = match kind {
-            Kind::Join | Kind::Race | Kind::JoinAll => self.branches(part, node, outside),
+            Kind::Join | Kind::Race | Kind::JoinAll => self.branches(part, node),
             Kind::Loop => {
                 let body = part.bodies.iter().flat_map(|body| &body.parts);
                 let body: Vec<Parts> = body.cloned().collect();
-                let ends = self.parts(&body, vec![Exit::labelled(node, "next")], node);
+                self.loops.push(Loop {
+                    name: part.site.name,
+                    node,
+                    breaks: Vec::new(),
+                });
+                let ends = self.parts(&body, vec![Exit::labelled(node, "next")]);
+                let breaks = self.loops.pop().map(|drawn| drawn.breaks);
                 for end in ends {
                     self.edge(
                         Exit {
@@ -281,12 +324,13 @@ impl Pen {
                         node,
                     );
                 }
-                vec![Exit::labelled(node, "after")]
+                let after = (!part.is_endless).then(|| Exit::labelled(node, "after"));
+                after.into_iter().chain(breaks.into_iter().flatten()).collect()
             }
             Kind::Attempt => {
                 let mut ends = vec![Exit::of(node)];
                 for body in &part.bodies {
-                    ends = self.parts(&body.parts, ends, outside);
+                    ends = self.parts(&body.parts, ends);
                 }
                 let after = self.after(part, "result");
                 self.meet(ends, after);
@@ -304,11 +348,11 @@ impl Pen {
     }
 
     /// Bodies that begin together, and where they meet.
-    fn branches(&mut self, part: &Part, node: usize, outside: usize) -> Vec<Exit> {
+    fn branches(&mut self, part: &Part, node: usize) -> Vec<Exit> {
         let mut ends = Vec::new();
         for body in &part.bodies {
             let begins = Exit::labelled(node, body.branch.unwrap_or("for each"));
-            ends.extend(self.parts(&body.parts, vec![begins], outside));
+            ends.extend(self.parts(&body.parts, vec![begins]));
         }
         let text = match part.site.kind {
             Kind::Race => "first",

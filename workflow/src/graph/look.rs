@@ -96,7 +96,7 @@ impl Look {
             Self::Effect => ["#ecfdf5", "#059669", "#111827"],
             Self::Wait => ["#fffbeb", "#d97706", "#111827"],
             Self::Fact => ["#f3f4f6", "#6b7280", "#111827"],
-            Self::Gone | Self::Still => ["#ffffff", "#d1d5db", "#9ca3af"],
+            Self::Gone | Self::Still => ["#ffffff", "#d1d5db", "#6b7280"],
             Self::Active => ["#fde68a", "#b45309", "#111827"],
             Self::Done => ["#a7f3d0", "#047857", "#111827"],
             Self::Failed => ["#fecaca", "#b91c1c", "#111827"],

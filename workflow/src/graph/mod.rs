@@ -15,15 +15,15 @@ mod state;
 use self::drawing::Drawing;
 use crate::replay::Site;
 
-pub use self::outline::{Arm, Body, Node, Part};
+pub use self::outline::{Arm, Body, Jump, Node, Part};
 pub use self::run::{RunGraph, Unknown};
 pub use self::state::{SiteState, State};
 
 /// How control goes through a workflow, as the macros read it off its code: `checkout::GRAPH`.
 ///
 /// It knows what stands in the function. What a call is (a step, a fragment, a child) only its type tells, so it is drawn as a
-/// call; the body of a fragment is not drawn in the workflows that call it. An arm of an `if` or a `match` in which nothing durable
-/// is done is drawn as a way past the others, also where it leaves; and of a jump in a loop it is drawn that it leaves the iteration.
+/// call; the body of a fragment is not drawn in the workflows that call it. That a failure
+/// leaves by a `?` is drawn only where an `attempt!` stops it: it may do so at every site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Graph {
     name: &'static str,

@@ -549,7 +549,7 @@ impl Reading {
         let mut reached = false;
         for (at, part) in parts.iter().enumerate().rev() {
             let here = match part {
-                Part::Leaves => false,
+                Part::Leaves(_) => false,
                 Part::Choice(arms) => {
                     let taken = |arm: usize| {
                         let mut parts = arms[arm].parts.iter();
@@ -591,7 +591,7 @@ impl Reading {
                 let parts = arms.iter().flat_map(|arm| &arm.parts);
                 parts.filter_map(|part| self.last_in(part)).max()
             }
-            Part::Leaves => None,
+            Part::Leaves(_) => None,
         }
     }
 
@@ -675,7 +675,7 @@ impl Reading {
                 let parts = arms.iter().flat_map(|arm| &arm.parts);
                 parts.for_each(|part| self.states_in(part, states));
             }
-            Part::Leaves => {}
+            Part::Leaves(_) => {}
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`change`] | new code under live runs |
 //! | [`lock`] | edits that live runs would not survive do not compile |
 //! | [`composition`] | workflows in workflows, and shared code |
+//! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`coming_from`] | the same things in other engines |
 
@@ -40,6 +41,9 @@ pub mod lock {}
 
 #[doc = include_str!("composition.md")]
 pub mod composition {}
+
+#[doc = include_str!("graph.md")]
+pub mod graph {}
 
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}

@@ -120,8 +120,9 @@ impl Walk<'_> {
         let prefix = format!("{}[]/", self.scopes.path(&text));
         let of = self.scopes.next();
         let site = self.site(text, Kind::Loop, label.span().into());
-        if let (Some(carried), Some(details)) = (&carried, self.scopes.details()) {
-            details.carried = Some(carried.names().carried);
+        if let Some(details) = self.scopes.details() {
+            details.carried = carried.as_ref().map(|carried| carried.names().carried);
+            details.is_endless = word == "loop";
         }
         let outer = self.cx();
         let inner = self.new_cx();
