@@ -133,6 +133,14 @@ pub(crate) async fn order(
         }
         sleep!(breath, "1m").await;
     }
+    for item in &items {
+        if *item > 1_000 {
+            return Ok(*item);
+        }
+        if *item == 0 {
+            break;
+        }
+    }
     let mut left = 2_u32;
     #[carry(left)]
     'drain: while left > 0 {

@@ -142,7 +142,12 @@ pub(crate) fn parts(walked: &Walked, outline: &[model::Part], types: &dyn Types)
     outline.iter().filter_map(part).collect()
 }
 
-pub(super) fn site(walked: &Walked, index: usize, bodies: &[model::Body], types: &dyn Types) -> Site {
+pub(super) fn site(
+    walked: &Walked,
+    index: usize,
+    bodies: &[model::Body],
+    types: &dyn Types,
+) -> Site {
     let found = &walked.sites[index];
     let Details {
         calls,

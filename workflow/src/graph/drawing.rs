@@ -325,7 +325,10 @@ impl Pen {
                     );
                 }
                 let after = (!part.is_endless).then(|| Exit::labelled(node, "after"));
-                after.into_iter().chain(breaks.into_iter().flatten()).collect()
+                after
+                    .into_iter()
+                    .chain(breaks.into_iter().flatten())
+                    .collect()
             }
             Kind::Attempt => {
                 let mut ends = vec![Exit::of(node)];
