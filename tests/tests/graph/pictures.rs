@@ -4,6 +4,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use workflow::graph::Part;
+use workflow::{Channel, Failure, attempt, join, recv, step, workflow};
 
 use super::order::order;
 use super::runs::without_lines;
@@ -46,6 +47,52 @@ fn a_workflow_is_drawn_as_data() {
             "{site}"
         );
     }
+}
+
+static CLASS: Channel<u32> = Channel::new("class");
+
+#[step]
+async fn end() -> u32 {
+    1
+}
+
+/// Its names are words of the languages it is printed in.
+#[workflow(name = "subgraph")]
+async fn words(times: u32) -> Result<u32, Failure> {
+    let graph = join!(graph, end = end().await?, node = end().await?, style = 1).await?;
+    'subgraph: for _ in 0..times {
+        #[step(name = "_click_")]
+        end().await?;
+        #[step(name = "default")]
+        end().await?;
+    }
+    attempt!(strict, {
+        recv!(digraph, CLASS).await?;
+        #[step(name = "x--o")]
+        end().await?
+    })
+    .await?;
+    #[step(name = "end")]
+    end().await?;
+    Ok(graph.0)
+}
+
+#[test]
+fn names_that_are_words_of_a_language_are_only_texts_in_it() {
+    assert_is("words.mmd", &words::GRAPH.mermaid());
+    assert_is("words.dot", &words::GRAPH.dot());
+}
+
+#[workflow]
+async fn nothing() -> Result<(), Failure> {
+    Ok(())
+}
+
+#[test]
+fn a_workflow_that_does_nothing_durable_is_drawn_too() {
+    let text = nothing::GRAPH.mermaid();
+    assert!(text.contains("n0 --> n1"), "{text}");
+    assert_eq!(nothing::GRAPH.of_run(&[]).sites(), []);
 }
 
 #[test]

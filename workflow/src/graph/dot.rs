@@ -31,9 +31,10 @@ pub(super) fn print(drawing: &Drawing) -> String {
             .into_iter()
             .chain(look.map(ToOwned::to_owned))
             .collect();
-        let looks = match looks.is_empty() {
-            true => String::new(),
-            false => format!(" [{}]", looks.join(", ")),
+        let looks = if looks.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", looks.join(", "))
         };
         let _ = writeln!(text, "    n{} -> n{}{looks};", edge.from, edge.to);
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::drawing::{Class, Drawing, Edge, Group, Node, Way};
 use super::run::RunGraph;
 use super::state::{SiteState, State};
-use crate::replay::{Kind, Site};
+use crate::replay::{Kind, RunState, Site};
 
 const FORMAT: u32 = 1;
 
@@ -141,7 +141,7 @@ pub(super) fn print(drawing: &Drawing, sites: &[Site], run: Option<&RunGraph>) -
     serde_json::to_string_pretty(&document).unwrap_or_default()
 }
 
-fn node<'a>((number, node): (usize, &'a Node)) -> NodeOut<'a> {
+fn node((number, node): (usize, &Node)) -> NodeOut<'_> {
     let part = node.part.as_ref();
     NodeOut {
         id: node_id(number),
@@ -236,7 +236,7 @@ fn over(run: &RunGraph) -> RunOut<'_> {
         found: unknown.found.map(|site| site.path),
     });
     RunOut {
-        ended: run.ended().map(|state| state.word()),
+        ended: run.ended().map(RunState::word),
         // Its message may be anybody's: it stands in the history, and is opened by the codec.
         failure: run.failure().map(|failure| FailureOut {
             location: failure.location().to_string(),
