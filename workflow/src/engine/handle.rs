@@ -159,7 +159,8 @@ impl<W: Workflow> RunHandle<W> {
         Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
     }
 
-    /// The run so far, laid over the picture of its workflow: `run.graph().await?.mermaid()`.
+    /// The run so far, laid over the picture of its workflow: `run.graph().await?.mermaid()`. The [guide](crate::guide::graph)
+    /// shows one.
     ///
     /// # Errors
     /// The store failed.

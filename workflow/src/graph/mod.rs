@@ -53,6 +53,31 @@ impl Graph {
     }
 
     /// Its body, in source order. Sites under a condition that this build does not fulfil are not in it.
+    ///
+    /// ```
+    /// use workflow::graph::{Jump, Part};
+    /// # use workflow::{Failure, now, workflow};
+    ///
+    /// #[workflow]
+    /// async fn clock(runs: bool) -> Result<(), Failure> {
+    ///     if !runs {
+    ///         return Ok(());
+    ///     }
+    ///     'ticks: for _ in 0..3 {
+    ///         now!(tick).await;
+    ///     }
+    ///     Ok(())
+    /// }
+    ///
+    /// let parts = clock::GRAPH.parts();
+    /// let [Part::Choice(arms), Part::Site(ticks)] = &parts[..] else {
+    ///     panic!("it is written otherwise")
+    /// };
+    /// assert_eq!(arms[0].parts, [Part::Leaves(Jump::Return)]);
+    /// assert_eq!(arms[1].parts, []);
+    /// assert_eq!(ticks.site.name, "ticks");
+    /// assert_eq!(ticks.bodies[0].parts.len(), 1);
+    /// ```
     pub fn parts(&self) -> Vec<Part> {
         outline::read(self.outline, self.sites)
     }

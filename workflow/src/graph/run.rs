@@ -18,7 +18,31 @@ use crate::replay::{
     Waiting,
 };
 
-/// A run over the graph of its workflow: made by [`Graph::of_run`].
+/// A run over the graph of its workflow: made by [`Graph::of_run`] and [`RunHandle::graph`](crate::RunHandle::graph).
+///
+/// ```
+/// # use workflow::{Engine, Failure, MemoryStore, RunState, now, workflow};
+/// #[workflow]
+/// async fn clock() -> Result<(), Failure> {
+///     'ticks: for _ in 0..3 {
+///         now!(tick).await;
+///     }
+///     Ok(())
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), workflow::Error> {
+/// # let engine = Engine::builder().workflow(clock).store(MemoryStore::new()).build().await?;
+/// let run = engine.start("clock-1", clock()).await?;
+/// run.result().await?;
+/// let over = run.graph().await?;
+/// assert_eq!(over.ended(), Some(RunState::Completed));
+/// let tick = over.site("ticks[]/tick").expect("it is in the code");
+/// assert_eq!(tick.to_string(), "done 3 times");
+/// assert_eq!(tick.places[2].0.to_string(), "ticks[2]/tick");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// It tells what the run's records tell. What was deleted from a history (iterations that a carried loop no longer keeps, branches
 /// that lost a race) it does not know.
@@ -31,7 +55,35 @@ pub struct RunGraph {
 }
 
 /// Something that a run has done where this code does nothing, or something else. A run that has one does not go on with this
-/// code: see [`removed!`](crate::removed) and [`version!`](crate::version).
+/// code: see [`removed!`](crate::removed) and [`version!`](crate::version). That a run has none does not say that it goes on: the order
+/// of its sites is not compared, nor which branches a block has.
+///
+/// ```
+/// # use workflow::{Engine, Failure, MemoryStore, now, workflow};
+/// #[workflow]
+/// async fn clock() -> Result<(), Failure> {
+///     now!(tick).await;
+///     Ok(())
+/// }
+///
+/// /// As the next deploy has it.
+/// #[workflow]
+/// async fn next_clock() -> Result<(), Failure> {
+///     now!(tock).await;
+///     Ok(())
+/// }
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), workflow::Error> {
+/// # let engine = Engine::builder().workflow(clock).store(MemoryStore::new()).build().await?;
+/// let run = engine.start("clock-1", clock()).await?;
+/// run.result().await?;
+/// let over = next_clock::GRAPH.of_run(&run.history().await?);
+/// let unknown = &over.unknown()[0];
+/// assert_eq!(unknown.to_string(), "`tick` (now) is recorded, and not in the code");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unknown {

@@ -5,6 +5,13 @@ use std::fmt;
 use crate::replay::{Kind, Location, Site};
 
 /// How it stands with a site in a run, as far as the run's history tells.
+///
+/// ```
+/// use workflow::graph::State;
+///
+/// assert_eq!(State::Retrying { attempt: 2 }.to_string(), "retrying, attempt 2");
+/// assert!(State::Waiting.is_active() && !State::Done.is_active());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
