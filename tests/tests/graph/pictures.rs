@@ -4,7 +4,9 @@ use std::path::Path;
 use std::{env, fs};
 
 use workflow::graph::Part;
-use workflow::{Channel, Failure, attempt, join, recv, step, workflow};
+use workflow::{
+    Channel, Failure, Graph, attempt, checkpoint, join, recv, rollback, step, workflow,
+};
 
 use super::order::order;
 use super::runs::without_lines;
@@ -81,6 +83,75 @@ async fn words(times: u32) -> Result<u32, Failure> {
 fn names_that_are_words_of_a_language_are_only_texts_in_it() {
     assert_is("words.mmd", &words::GRAPH.mermaid());
     assert_is("words.dot", &words::GRAPH.dot());
+}
+
+/// The lines that lead from one node to another, by the names in them.
+fn ways(graph: &Graph) -> Vec<String> {
+    let data: serde_json::Value = serde_json::from_str(&graph.json()).unwrap();
+    let name = |id: &serde_json::Value| {
+        let nodes = data["nodes"].as_array().unwrap();
+        let node = nodes.iter().find(|node| node["id"] == *id).unwrap();
+        let text = node["site"].as_str().or(node["kind"].as_str());
+        text.unwrap().to_owned()
+    };
+    let edges = data["edges"].as_array().unwrap().iter();
+    edges
+        .map(|edge| {
+            let kind = edge["kind"].as_str().unwrap();
+            format!("{} {kind} {}", name(&edge["from"]), name(&edge["to"]))
+        })
+        .collect()
+}
+
+#[workflow]
+async fn nested(times: u32) -> Result<(), Failure> {
+    checkpoint!(begun);
+    'outer: for number in 0..times {
+        'inner: for other in 0..times {
+            end().await?;
+            match other {
+                0 => continue,
+                1 => continue 'inner,
+                2 => continue,
+                3 => continue 'outer,
+                4 => break 'outer,
+                5 => break,
+                6 => return Ok(()),
+                _ => {}
+            }
+        }
+        checkpoint!(begun);
+        if number > 1 {
+            rollback!(back, to = begun).await;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_jump_leads_to_the_loop_that_it_means_and_a_rollback_to_the_nearest_checkpoint() {
+    assert_eq!(
+        ways(&nested::GRAPH),
+        [
+            "start on begun",
+            "begun on outer",
+            "outer on outer[]/inner",
+            "outer[]/inner on outer[]/inner[]/end",
+            "outer[]/inner[]/end on choice",
+            "choice leaves outer[]/inner",
+            "choice leaves outer",
+            "choice leaves end",
+            "choice back outer[]/inner",
+            "outer[]/inner on outer[]/begun",
+            "choice leaves outer[]/begun",
+            "outer[]/begun on choice",
+            "choice on outer[]/back",
+            "outer[]/back back outer",
+            "choice back outer",
+            "outer on end",
+            "outer[]/back undoes outer[]/begun",
+        ]
+    );
 }
 
 #[workflow]
