@@ -439,7 +439,6 @@ impl Reading {
                 match body {
                     Body::Decided { branch } => self.decided(number, branch),
                     Body::Opened(Opened::JoinAll(items)) => read.count = read.count.max(*items),
-                    Body::Carried { next, .. } => read.count = read.count.max(*next),
                     _ => {}
                 }
             }
@@ -454,6 +453,7 @@ impl Reading {
                 }
             }
             Found::Member(number) => {
+                // The iteration's own record, at its end.
                 if let Body::Carried { next, .. } = body {
                     let read = &mut self.read[number];
                     read.count = read.count.max(*next);
