@@ -262,7 +262,7 @@ impl Replay {
             return false;
         }
         self.check_pins();
-        if self.phase == Phase::Diverged {
+        if self.phase == Phase::Diverged || self.is_gate_held() {
             return false;
         }
         self.phase = Phase::Live;
@@ -303,6 +303,7 @@ impl Replay {
             }
             self.wake(node);
         }
+        self.wake_noted();
         if landed.finishes {
             self.phase = Phase::Done;
         }

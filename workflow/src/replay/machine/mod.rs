@@ -56,9 +56,11 @@ mod facts;
 mod inbox;
 mod ledger;
 mod load;
+mod notes;
 mod progress;
 mod tree;
 mod unclean;
+mod visits;
 
 #[cfg(test)]
 mod tests;
@@ -70,6 +72,8 @@ pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
 pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
 pub use load::HistoryError;
+pub use notes::{Noted, Noting, newest_position, position_location};
+pub use visits::Frontier;
 
 use super::{
     Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
@@ -79,8 +83,10 @@ use ages::Age;
 use facts::Fact;
 use inbox::Inbox;
 pub use ledger::{Ledger, LedgerEntry, Undoing, Unwinding, ledger_location};
+use notes::Notes;
 use tree::{Pending, Tree};
 use unclean::Unclean;
+use visits::Gate;
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -386,6 +392,8 @@ pub struct Replay {
     released: bool,
     /// What is known of earlier owners that died.
     unclean: Unclean,
+    notes: Notes,
+    gate: Gate,
 }
 
 impl Replay {
@@ -437,6 +445,8 @@ impl Replay {
             draining: false,
             released: false,
             unclean: Unclean::default(),
+            notes: Notes::default(),
+            gate: Gate::default(),
         }
     }
 
