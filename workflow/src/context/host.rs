@@ -1,5 +1,7 @@
 //! What the floor above gives to this one.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::CurrentStep;
@@ -35,11 +37,37 @@ pub trait Host: Send + Sync {
         let _ = detail;
     }
 
+    /// What the run's drivers in this process share with its code; made when there is none yet.
+    fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
+        make()
+    }
+
     /// What surrounds the polls of an attempt's body, asked once per attempt.
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
         let _ = step;
         None
     }
+}
+
+/// Where the drivers of a run in this process and the run's own code meet. The engine keeps it as long as one of them does, and tells
+/// it when the run leaves memory; what goes on at it is theirs.
+pub trait Desk: Any + Send + Sync {
+    /// The run has left memory; true when somebody at the desk wants it back.
+    fn left(&self, left: Left) -> bool;
+}
+
+/// How a run left memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// It waits, and comes back.
+    Away,
+    /// Its end is durable.
+    Ended {
+        /// By being cancelled.
+        cancelled: bool,
+    },
+    /// It cannot go on as things are, and why.
+    Stopped(String),
 }
 
 /// What surrounds each poll of a step's body: a tracing span, say.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Inner;
 use super::live::Live;
-use crate::context::{CurrentStep, Host, StepSpan};
+use crate::context::{CurrentStep, Desk, Host, StepSpan};
 use crate::replay::{Location, Timestamp};
 use crate::store::BoxFuture;
 
@@ -46,6 +46,10 @@ impl Host for RunHost {
 
     fn unpublished(&self, detail: &str) {
         tracing::warn!(run = %self.live.id, detail, "the run's progress cannot be published");
+    }
+
+    fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
+        self.inner.desks.desk(self.live.run, make)
     }
 
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {

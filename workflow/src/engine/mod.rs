@@ -8,6 +8,7 @@ mod builder;
 mod cancel;
 mod clock;
 mod control;
+mod desks;
 mod driver;
 mod error;
 mod handle;
@@ -47,8 +48,9 @@ use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, RunId, RunKey, RunState, Timestamp};
-use crate::store::{Appended, CHILD_ENDED, Identity, Page, Parked, RunFilter, RunRow, Store};
+use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
+use desks::Desks;
 use hooks::Reporter;
 use host::Random;
 use live::Live;
@@ -109,6 +111,7 @@ pub(crate) struct Inner {
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
+    pub(crate) desks: Desks,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
@@ -438,7 +441,8 @@ impl Status {
             waits_for: match row.waits {
                 Some(channels) if row.state == RunState::Waiting => channels
                     .into_iter()
-                    .filter(|channel| channel != CHILD_ENDED)
+                    // Those of the engine's own begin with a NUL.
+                    .filter(|channel| !channel.starts_with('\0'))
                     .collect(),
                 _ => Vec::new(),
             },

@@ -499,7 +499,8 @@ impl Inner {
             Arc::clone(&self.codec),
             self.payload_limit,
         );
-        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
+        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states))
+            .and_then(|args| (entry.run)(args));
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
         let task = match body {
@@ -616,6 +617,7 @@ impl Inner {
             _ => {}
         }
         self.leave(live);
+        let wanted = self.tell_desk(live.run, &exit);
         // Looked at when it has left: who cancels looks whether it has after telling it.
         let cancelled = live.command() == Some(Command::Cancelled);
         let back = live.comes_back()
@@ -678,7 +680,7 @@ impl Inner {
         if let Some(told) = told {
             self.tell(live.run, told);
         }
-        if back {
+        if back || wanted {
             self.wake(live.run);
         }
         self.boards.sweep(live.run);

@@ -110,7 +110,7 @@ impl Inner {
             Some(Body::Begun(begun)) => (begun.seed, begun.generation),
             _ => (0, 0),
         };
-        let workflow = entry.map_or("", |entry| entry.name);
+        let workflow = entry.as_ref().map_or("", |entry| entry.name);
         let hash = input.as_ref().map_or(0, |(_, hash)| *hash);
         let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
         live.follows(row.last_seq);
@@ -159,7 +159,13 @@ impl Inner {
         if let Some(exit) = self.stake(&live, &mut row, claim).await {
             return self.left_memory(&live, exit);
         }
-        let mut replay = Replay::load(history, self.code, row.standing());
+        let mut replay = match entry.alive {
+            Some(alive) => {
+                let alive = alive(&*self.codec, &history);
+                Replay::load_alive(history, self.code, row.standing(), &alive)
+            }
+            None => Replay::load(history, self.code, row.standing()),
+        };
         if let Ok(replay) = &mut replay {
             replay.handle_unclean(claim.died, self.clock.now());
         }

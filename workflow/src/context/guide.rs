@@ -1,0 +1,208 @@
+//! What the library's own code of a guided flow stands on: positions, visits, and the desk where its drivers are.
+
+use std::any::type_name;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde::de::DeserializeOwned;
+
+use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
+use crate::codec::{self, BoxError, Codec};
+use crate::replay::{
+    self, Body as Recording, Finished, Frontier, Location, Noted, Noting, Payload, Scope,
+    Timestamp, newest_position, position_location,
+};
+
+/// The channel on which a guide waits for what its drivers say. No user's channel has this name.
+const CHANNEL: &str = "\0guide";
+
+/// A run whose code is the library's own.
+pub struct Ground {
+    cx: Cx,
+    args: Args,
+}
+
+opaque_debug!(Ground);
+
+impl Ground {
+    /// What a run is called with.
+    pub fn of(args: Args) -> Self {
+        Self {
+            cx: Cx::root(args.run()),
+            args,
+        }
+    }
+
+    /// The code of the run.
+    pub fn body(self, code: impl FnOnce(Self) -> GroundCode) -> Body {
+        let run = Arc::clone(self.run());
+        Body::of(run, code(self))
+    }
+
+    /// What the run was begun with.
+    ///
+    /// # Errors
+    /// Why the run has to be parked: it does not decode.
+    pub fn input<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, Park> {
+        self.args.input(name).map_err(|error| error.park())
+    }
+
+    /// What the run's drivers in this process share with it.
+    pub fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
+        self.run().host().desk(make)
+    }
+
+    /// What the engine's clock says.
+    pub fn now(&self) -> Timestamp {
+        self.run().host().now()
+    }
+
+    /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
+    pub fn await_desk(&self) {
+        self.run().replay().await_desk(CHANNEL);
+    }
+
+    // ===== positions =====
+
+    /// The newest position that was recorded before this drive.
+    ///
+    /// # Errors
+    /// Why the run has to be parked: it does not decode.
+    pub fn position<P: DeserializeOwned>(&self) -> Result<Option<P>, Park> {
+        let Some(payload) = self.run().replay().position().cloned() else {
+            return Ok(None);
+        };
+        self.run().decode(&payload).map(Some).map_err(|error| {
+            let wanted = type_name::<P>();
+            Park {
+                reason: replay::ParkReason::Decode,
+                detail: format!(
+                    "the recorded position of the guide does not decode into `{wanted}`: {error}\n  \
+                     ways out: make the type accept what was recorded (`#[serde(default)]`, `#[serde(alias = \"..\")]`)"
+                ),
+            }
+        })
+    }
+
+    /// Queues a position; gives it as it reads back. Positions older than `keep` revisions are deleted.
+    ///
+    /// # Errors
+    /// When it does not survive the codec, or is over the payload limit.
+    pub fn note<P: Recorded>(
+        &self,
+        revision: u64,
+        position: &P,
+        command: Option<String>,
+        noting: Noting,
+        keep: u64,
+    ) -> Result<(P, Noted), BoxError> {
+        let codec::Encoded { json, value } = codec::encode(position)?;
+        let payload = self.run().seal(json)?;
+        let body = Recording::State {
+            revision,
+            payload,
+            command,
+        };
+        let mut replay = self.run().replay();
+        if let Some(old) = revision.checked_sub(keep).filter(|old| *old > 0) {
+            replay.forget(position_location(old));
+        }
+        let noted = replay.note(position_location(revision), body, noting);
+        Ok((value, noted))
+    }
+
+    /// Whether a note is durable.
+    pub fn poll_noted(&self, noted: Noted, task: &Context<'_>) -> Poll<()> {
+        self.run().replay().poll_noted(noted, task.waker())
+    }
+
+    // ===== visits =====
+
+    /// The scope of a visit.
+    pub fn visit(&self, stage: &str, number: u32, keeps: Option<u32>) -> Visiting {
+        let scope = self.run().replay().visit(stage, number, keeps);
+        Visiting(self.cx.at(scope))
+    }
+
+    /// The gate is not to open before [`open_gate`](Self::open_gate).
+    pub fn hold_gate(&self) {
+        self.run().replay().hold_gate();
+    }
+
+    /// What is at the frontier, once every record is consumed.
+    pub fn poll_gate(&self, task: &Context<'_>) -> Poll<Frontier> {
+        self.run().replay().poll_gate(task.waker())
+    }
+
+    /// Lets the gate open.
+    pub fn open_gate(&self) {
+        self.run().replay().open_gate();
+    }
+
+    fn run(&self) -> &Arc<Run> {
+        self.cx.run()
+    }
+}
+
+/// The code of a run.
+pub type GroundCode = BoxFut<'static, Result<Finished, Park>>;
+
+/// The scope of a visit, or one inside. When it is dropped, what had not ended in it is given up.
+#[derive(Debug)]
+pub struct Visiting(Cx);
+
+impl Visiting {
+    /// A scope in it in which the library runs code of its own. What was recorded there before is deleted.
+    #[must_use]
+    pub fn aside(&self, name: &str) -> Self {
+        let mut replay = self.0.run().replay();
+        let scope: Scope = replay.aside(self.0.scope(), name);
+        let location = replay.scope_location(scope);
+        replay.forget(location);
+        drop(replay);
+        Self(self.0.at(scope))
+    }
+
+    /// The scope, as the expansions pass it around.
+    pub fn cx(&self) -> Cx {
+        self.0.clone()
+    }
+}
+
+impl Drop for Visiting {
+    fn drop(&mut self) {
+        self.0.run().replay().abandon(self.0.scope());
+    }
+}
+
+/// The result of a guide, as it is recorded at its end.
+///
+/// # Errors
+/// Why the run has to be parked: it does not survive the codec.
+pub fn result<T: Recorded>(ground: &Ground, value: &T) -> Result<Payload, Park> {
+    super::body::encode_result(ground.run(), value)
+}
+
+/// The newest position of a history, as the codec has it.
+///
+/// # Errors
+/// When it cannot be opened, or does not decode.
+pub fn position_of<P: DeserializeOwned>(
+    codec: &dyn Codec,
+    history: &[replay::Record],
+) -> Result<Option<P>, BoxError> {
+    let Some(payload) = newest_position(history) else {
+        return Ok(None);
+    };
+    Ok(Some(serde_json::from_slice(&codec::open(codec, payload)?)?))
+}
+
+/// Begins the code of a fragment in this very scope.
+pub fn begin<R>(fragment: Fragment<'_, R>, cx: Cx) -> BoxFut<'_, R> {
+    (fragment.0)(cx)
+}
+
+/// Where the records of a visit lie.
+pub fn visit_location(stage: &str, number: u32) -> Location {
+    Location::root().branch(stage).iteration(number.into())
+}
