@@ -14,6 +14,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "engine",
         &["replay", "graph", "codec", "store", "context", "error"],
     ),
+    (
+        "guided",
+        &["replay", "codec", "store", "context", "engine", "error"],
+    ),
     ("http", &["engine", "error", "store"]),
 ];
 

@@ -113,6 +113,8 @@ mod error;
 pub mod graph;
 #[cfg(all(feature = "engine", feature = "redb"))]
 pub mod guide;
+#[cfg(feature = "engine")]
+pub mod guided;
 #[cfg(feature = "axum")]
 pub mod http;
 mod lock;

@@ -42,6 +42,7 @@ pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
 pub use registry::Definition;
+pub(crate) use registry::Entry;
 pub use rollback::SkipUndoError;
 
 use crate::codec::Codec;
@@ -88,7 +89,7 @@ const HOOKS: Duration = Duration::from_secs(1);
 /// ```
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// Held by the public clones only: when the last one goes, so does the scheduler.
     _alive: Arc<Alive>,
 }

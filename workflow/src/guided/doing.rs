@@ -1,0 +1,203 @@
+//! The code of a stage under way: its body, or what it does when it is left.
+
+use super::desk::{Answer, Answering};
+use super::flow::FlowState;
+use super::position::{Entry, Event, Failing, FailingKind, Position, Status, Visit};
+use super::refused::Refused;
+use super::run::{Guide, guarded, said};
+use super::stage::{Stage, Work};
+use crate::codec::BoxError;
+use crate::context::{BoxFut, Visiting};
+use crate::replay::Failure;
+
+/// The scope in a visit in which a stage is left.
+const LEAVING: &str = "\0leave";
+
+/// The code of a stage under way. Fields are dropped in order: the code before its scope.
+pub(super) struct Doing {
+    pub(super) code: BoxFut<'static, Result<(), BoxError>>,
+    pub(super) what: What,
+    answering: Option<Answering>,
+    key: Option<String>,
+    scopes: Vec<Visiting>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// The stage's body.
+    Body,
+    /// What the stage does when it is left.
+    Leave,
+}
+
+impl<S: FlowState> Guide<S> {
+    /// Begins what the stage does when it is left. Gives back who asked when it does nothing.
+    pub(super) fn leave(
+        &mut self,
+        answering: Answering,
+        key: Option<String>,
+    ) -> Option<(Answering, Option<String>)> {
+        let leave = self.course().here().and_then(|here| here.leave.clone());
+        let (Some(leave), Some(at)) = (leave, self.now.position.at.clone()) else {
+            return Some((answering, key));
+        };
+        let visit = self.now.position.visits.get(&at).copied().unwrap_or(0);
+        let visiting = self.ground.visit(at.as_str(), visit, None);
+        let aside = visiting.aside(LEAVING);
+        let stage = Stage {
+            name: at,
+            visit,
+            entry: Entry::Forward,
+            state: self.now.state.clone(),
+        };
+        let code = match guarded(|| leave(stage)) {
+            Ok(work) => work.begin(aside.cx()),
+            Err(refused) => {
+                self.owe(answering, Err(refused));
+                return None;
+            }
+        };
+        self.doing = Some(Doing {
+            code,
+            what: What::Leave,
+            answering: Some(answering),
+            key,
+            scopes: vec![aside, visiting],
+        });
+        self.show();
+        None
+    }
+
+    /// Writes a position that stands at a stage, and begins that stage's body, if it has one: then the command is answered when that has
+    /// ended.
+    pub(super) fn arrive(&mut self, next: Position, answering: Answering, key: Option<String>) {
+        if next.live.is_none() {
+            let here = match next.status {
+                Status::Completed => Answer::At(None),
+                _ => Answer::At(next.at.clone()),
+            };
+            return self.change(next, (answering, Ok(here)), key);
+        }
+        let state = self.now.state.clone();
+        match self.commit(next, state, key) {
+            Ok(()) => self.enter_live(Some(answering), None),
+            Err(refused) => self.owe(answering, Err(refused)),
+        }
+    }
+
+    pub(super) fn enter_live(&mut self, answering: Option<Answering>, key: Option<String>) {
+        if let Some(live) = self.now.position.live.clone() {
+            self.enter(&live, answering, key);
+        }
+    }
+
+    /// Begins the body of a visit, or goes on with it.
+    pub(super) fn enter(
+        &mut self,
+        visit: &Visit,
+        answering: Option<Answering>,
+        key: Option<String>,
+    ) {
+        let visiting = self.ground.visit(visit.stage.as_str(), visit.number, None);
+        let began = self.now.began.as_ref().unwrap_or(&self.now.state);
+        let stage = Stage {
+            name: visit.stage.clone(),
+            visit: visit.number,
+            entry: visit.entry,
+            state: began.clone(),
+        };
+        let body = self.flow.plan().hooks(&visit.stage);
+        let body = body.and_then(|hooks| hooks.body.clone());
+        let code: BoxFut<'static, _> = match body.map(|body| guarded(|| body(stage))) {
+            Some(Ok(work)) => Work::begin(work, visiting.cx()),
+            Some(Err(refused)) => Box::pin(async move { Err(refused.to_string().into()) }),
+            // The code no longer has one: there is nothing left to do.
+            None => Box::pin(async { Ok(()) }),
+        };
+        self.doing = Some(Doing {
+            code,
+            what: What::Body,
+            answering,
+            key,
+            scopes: vec![visiting],
+        });
+    }
+
+    /// The code under way is over, whatever it was at; gives who waits for it.
+    pub(super) fn give_up(&mut self) -> Option<Answering> {
+        let doing = self.doing.take()?;
+        drop(doing.code);
+        drop(doing.scopes);
+        self.open_gate();
+        doing.answering
+    }
+
+    /// The code under way has ended.
+    pub(super) fn ended(&mut self, ended: Result<(), Failing>) {
+        let Some(Doing {
+            code,
+            what,
+            answering,
+            key,
+            scopes,
+        }) = self.doing.take()
+        else {
+            return;
+        };
+        drop(code);
+        drop(scopes);
+        self.open_gate();
+        match what {
+            What::Body => self.body_ended(ended, answering),
+            What::Leave => {
+                let Some(answering) = answering else { return };
+                let left = ended.map_err(Refused::Leave);
+                // The person's data may have changed meanwhile, and the way with it.
+                match left.and_then(|()| self.ahead()) {
+                    Ok(landing) => self.go(&landing, false, answering, key),
+                    Err(refused) => self.owe(answering, Err(refused)),
+                }
+                self.show();
+            }
+        }
+    }
+
+    fn body_ended(&mut self, ended: Result<(), Failing>, answering: Option<Answering>) {
+        let mut next = self.now.position.then();
+        let stage = next.live.take().map(|live| live.stage);
+        let answer = match ended {
+            Ok(()) => {
+                next.settle();
+                next.events.extend(stage.map(Event::Done));
+                Ok(Answer::At(next.at.clone()))
+            }
+            Err(failing) => {
+                next.fail(failing.clone());
+                next.events.extend(stage.map(Event::Failed));
+                Err(Refused::Failed(failing))
+            }
+        };
+        let state = self.now.state.clone();
+        let owed = answering.map(|answering| (answering, answer));
+        self.write(next, state, owed, None);
+    }
+}
+
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
+    Failing {
+        kind: FailingKind::Panicked,
+        text: said(panic),
+        at: Vec::new(),
+    }
+}
+
+/// What an error of a stage's code says.
+pub(super) fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
+    let failure = error.downcast_ref::<Failure>();
+    let at = failure.map(|failure| failure.location().to_string());
+    Failing {
+        kind: FailingKind::Error,
+        text: error.to_string(),
+        at: at.into_iter().filter(|at| !at.is_empty()).collect(),
+    }
+}
