@@ -116,11 +116,22 @@ fn unlucky(_: Stage<Form>) -> workflow::Fragment<'static, Result<(), Failure>> {
     })
 }
 
-/// A stage that says when it is entered and left.
+/// A body that does nothing durable.
+#[fragment]
+async fn nothing() -> Result<(), Failure> {
+    Ok(())
+}
+
+/// A stage that says when it is entered and left: its plain code does, each time that it runs.
 fn told(name: &str) -> StageBuilder<Form> {
-    stage(name)
-        .body(says(&format!("enter {name}")))
-        .leave(says(&format!("leave {name}")))
+    let said = |what: &str| {
+        let said = format!("{what} {name}");
+        move |_| {
+            trace().say(said.clone());
+            nothing()
+        }
+    };
+    stage(name).body(said("enter")).leave(said("leave"))
 }
 
 fn flow(stages: impl IntoIterator<Item = StageBuilder<Form>>) -> Flow<Form> {

@@ -3,13 +3,14 @@
 use std::any::type_name;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
 use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Body as Recording, Finished, Frontier, Location, Noted, Noting, Payload, Scope,
+    self, Body as Recording, Finished, Frontier, Kept, Location, Noted, Noting, Payload, Record,
     Timestamp, newest_position, position_location,
 };
 
@@ -152,17 +153,6 @@ pub type GroundCode = BoxFut<'static, Result<Finished, Park>>;
 pub struct Visiting(Cx);
 
 impl Visiting {
-    /// A scope in it in which the library runs code of its own. What was recorded there before is deleted.
-    #[must_use]
-    pub fn aside(&self, name: &str) -> Self {
-        let mut replay = self.0.run().replay();
-        let scope: Scope = replay.aside(self.0.scope(), name);
-        let location = replay.scope_location(scope);
-        replay.forget(location);
-        drop(replay);
-        Self(self.0.at(scope))
-    }
-
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
@@ -174,6 +164,84 @@ impl Drop for Visiting {
         self.0.run().replay().abandon(self.0.scope());
     }
 }
+
+/// The run is at something that its machine does not see, and does not rest meanwhile.
+struct Up<'a>(&'a Run);
+
+impl<'a> Up<'a> {
+    fn stay(run: &'a Run) -> Self {
+        run.replay().stay_up();
+        Self(run)
+    }
+}
+
+impl Drop for Up<'_> {
+    fn drop(&mut self) {
+        self.0.replay().settle_in();
+    }
+}
+
+/// A visit goes on from earlier ones of its stage, of which `first` is the first.
+///
+/// # Errors
+/// The store failed, and does not get better by trying again.
+pub async fn keep(cx: Cx, stage: String, first: u32, number: u32) -> Result<(), BoxError> {
+    let history = history(cx.run()).await?;
+    let visits: Vec<_> = (first..number)
+        .map(|number| visit_location(&stage, number))
+        .collect();
+    let kept = Kept::of(&history, &visits);
+    let first = visit_location(&stage, first);
+    cx.run().replay().keep(cx.scope(), first, kept);
+    Ok(())
+}
+
+/// A scope in a visit for code that is tried beside its body. What succeeded when it was tried before is kept.
+///
+/// # Errors
+/// The store failed, and does not get better by trying again.
+pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
+    let history = history(cx.run()).await?;
+    let mut replay = cx.run().replay();
+    let at = replay.scope_location(cx.scope()).branch(name);
+    let mut tried = Vec::new();
+    while let Some(number) = u64::try_from(tried.len()).ok().map(|tried| tried + 1) {
+        let before = at.iteration(number);
+        if !history
+            .iter()
+            .any(|record| record.location.is_under(&before))
+        {
+            break;
+        }
+        tried.push(before);
+    }
+    let number = u32::try_from(tried.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1);
+    let scope = replay.aside(cx.scope(), name, number);
+    if let Some(first) = tried.first().cloned() {
+        replay.keep(scope, first, Kept::of(&history, &tried));
+    }
+    drop(replay);
+    Ok(Visiting(cx.at(scope)))
+}
+
+/// What the run has recorded, once all that it has said so far is durable.
+async fn history(run: &Run) -> Result<Vec<Record>, BoxError> {
+    let _up = Up::stay(run);
+    let said = run.replay().said();
+    std::future::poll_fn(|task| run.replay().poll_noted(said, task.waker())).await;
+    loop {
+        match run.host().history().await {
+            Ok(history) => return Ok(history),
+            Err(error) if error.is_retryable() => run.host().sleep(PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// After a failure of the store it is asked again then.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The result of a guide, as it is recorded at its end.
 ///
@@ -189,7 +257,7 @@ pub fn result<T: Recorded>(ground: &Ground, value: &T) -> Result<Payload, Park> 
 /// When it cannot be opened, or does not decode.
 pub fn position_of<P: DeserializeOwned>(
     codec: &dyn Codec,
-    history: &[replay::Record],
+    history: &[Record],
 ) -> Result<Option<P>, BoxError> {
     let Some(payload) = newest_position(history) else {
         return Ok(None);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::CurrentStep;
-use crate::replay::{Location, Timestamp};
-use crate::store::BoxFuture;
+use crate::replay::{Location, Record, Timestamp};
+use crate::store::{BoxFuture, StoreError};
 
 /// What a run needs of the world. The engine is one.
 pub trait Host: Send + Sync {
@@ -40,6 +40,11 @@ pub trait Host: Send + Sync {
     /// What the run's drivers in this process share with its code; made when there is none yet.
     fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
         make()
+    }
+
+    /// What the run has recorded, as the store has it.
+    fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// What surrounds the polls of an attempt's body, asked once per attempt.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::Inner;
 use super::live::Live;
 use crate::context::{CurrentStep, Desk, Host, StepSpan};
-use crate::replay::{Location, Timestamp};
-use crate::store::BoxFuture;
+use crate::replay::{Location, Record, Timestamp};
+use crate::store::{BoxFuture, StoreError};
 
 /// The host of one run.
 pub(crate) struct RunHost {
@@ -50,6 +50,14 @@ impl Host for RunHost {
 
     fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
         self.inner.desks.desk(self.live.run, make)
+    }
+
+    fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
+        let (store, run) = (Arc::clone(&self.inner.store), self.live.run);
+        Box::pin(async move {
+            let loaded = store.load(run).await?;
+            Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
+        })
     }
 
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::codec::Codec;
 use crate::context::{ArgError, Args, Body, Call, StateType, States, Undo, Workflow};
-use crate::replay::{CodeId, Location, Record, Site};
+use crate::replay::{Alive, CodeId, Record, Site};
 
 /// What code is called with, and what comes of it.
 pub(crate) type Start = dyn Fn(Args) -> Result<Body, ArgError> + Send + Sync;
 
-/// The scopes of a history that are replayed.
-pub(crate) type Alive = fn(&dyn Codec, &[Record]) -> Vec<Location>;
+/// The visits of a history that are replayed.
+pub(crate) type FindAlive = fn(&dyn Codec, &[Record]) -> Vec<Alive>;
 
 /// A workflow as the registry keeps it: its type is erased, its functions stay.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) run: Arc<Start>,
     pub(crate) undos: &'static [Undo],
     /// Of a guided flow; of a workflow everything is replayed.
-    pub(crate) alive: Option<Alive>,
+    pub(crate) alive: Option<FindAlive>,
 }
 
 impl Entry {

@@ -4,7 +4,7 @@
 //! 2. The way is found before anything is done on it: a flow that cannot go on does not first leave.
 //! 3. A way over stages that are passed over visits each stage at most once.
 
-use super::flow::{Flow, Plan};
+use super::flow::{Flow, Plan, Revisit};
 use super::position::{Entry, Event, Position, Problem, Problems, StageName, Status};
 use super::refused::Refused;
 use crate::replay::Timestamp;
@@ -272,6 +272,8 @@ impl<S> Course<'_, S> {
         next.settle();
         let hooks = self.plan().hooks(at);
         let works = hooks.is_some_and(|hooks| hooks.body.is_some());
-        next.visit(at, entry, works);
+        let keeps =
+            entry == Entry::Retry || hooks.is_some_and(|hooks| hooks.revisit == Revisit::Keep);
+        next.visit(at, entry, keeps, works);
     }
 }

@@ -4,10 +4,10 @@ use super::desk::{Answer, Answering};
 use super::flow::FlowState;
 use super::position::{Entry, Event, Failing, FailingKind, Position, Status, Visit};
 use super::refused::Refused;
-use super::run::{Guide, guarded, said};
-use super::stage::{Stage, Work};
+use super::run::{Guide, said};
+use super::stage::Stage;
 use crate::codec::BoxError;
-use crate::context::{BoxFut, Visiting};
+use crate::context::{BoxFut, Visiting, guiding};
 use crate::replay::Failure;
 
 /// The scope in a visit in which a stage is left.
@@ -19,7 +19,7 @@ pub(super) struct Doing {
     pub(super) what: What,
     answering: Option<Answering>,
     key: Option<String>,
-    scopes: Vec<Visiting>,
+    visiting: Visiting,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,28 +41,26 @@ impl<S: FlowState> Guide<S> {
         let (Some(leave), Some(at)) = (leave, self.now.position.at.clone()) else {
             return Some((answering, key));
         };
-        let visit = self.now.position.visits.get(&at).copied().unwrap_or(0);
+        let visits = self.now.position.visits.get(&at).copied();
+        let visit = visits.unwrap_or_default().last;
         let visiting = self.ground.visit(at.as_str(), visit, None);
-        let aside = visiting.aside(LEAVING);
         let stage = Stage {
             name: at,
             visit,
             entry: Entry::Forward,
             state: self.now.state.clone(),
         };
-        let code = match guarded(|| leave(stage)) {
-            Ok(work) => work.begin(aside.cx()),
-            Err(refused) => {
-                self.owe(answering, Err(refused));
-                return None;
-            }
-        };
+        let cx = visiting.cx();
+        let code = Box::pin(async move {
+            let aside = guiding::aside(cx, LEAVING).await?;
+            leave(stage).begin(aside.cx()).await
+        });
         self.doing = Some(Doing {
             code,
             what: What::Leave,
             answering: Some(answering),
             key,
-            scopes: vec![aside, visiting],
+            visiting,
         });
         self.show();
         None
@@ -80,25 +78,22 @@ impl<S: FlowState> Guide<S> {
         }
         let state = self.now.state.clone();
         match self.commit(next, state, key) {
-            Ok(()) => self.enter_live(Some(answering), None),
+            Ok(()) => self.enter_live(Some(answering)),
             Err(refused) => self.owe(answering, Err(refused)),
         }
     }
 
-    pub(super) fn enter_live(&mut self, answering: Option<Answering>, key: Option<String>) {
+    pub(super) fn enter_live(&mut self, answering: Option<Answering>) {
         if let Some(live) = self.now.position.live.clone() {
-            self.enter(&live, answering, key);
+            self.enter(&live, answering, true);
         }
     }
 
-    /// Begins the body of a visit, or goes on with it.
-    pub(super) fn enter(
-        &mut self,
-        visit: &Visit,
-        answering: Option<Answering>,
-        key: Option<String>,
-    ) {
-        let visiting = self.ground.visit(visit.stage.as_str(), visit.number, None);
+    /// Begins the body of a visit, or goes on with it. One that is `new` does not know yet what it keeps.
+    pub(super) fn enter(&mut self, visit: &Visit, answering: Option<Answering>, new: bool) {
+        let (number, first) = (visit.number, visit.first);
+        let keeps = (first < number).then(|| number - 1);
+        let visiting = self.ground.visit(visit.stage.as_str(), number, keeps);
         let began = self.now.began.as_ref().unwrap_or(&self.now.state);
         let stage = Stage {
             name: visit.stage.clone(),
@@ -108,18 +103,21 @@ impl<S: FlowState> Guide<S> {
         };
         let body = self.flow.plan().hooks(&visit.stage);
         let body = body.and_then(|hooks| hooks.body.clone());
-        let code: BoxFut<'static, _> = match body.map(|body| guarded(|| body(stage))) {
-            Some(Ok(work)) => Work::begin(work, visiting.cx()),
-            Some(Err(refused)) => Box::pin(async move { Err(refused.to_string().into()) }),
-            // The code no longer has one: there is nothing left to do.
-            None => Box::pin(async { Ok(()) }),
-        };
+        let (cx, name) = (visiting.cx(), visit.stage.to_string());
+        let code = Box::pin(async move {
+            // A body that the code no longer has leaves nothing to do.
+            let Some(body) = body else { return Ok(()) };
+            if new && keeps.is_some() {
+                guiding::keep(cx.clone(), name, first, number).await?;
+            }
+            body(stage).begin(cx).await
+        });
         self.doing = Some(Doing {
             code,
             what: What::Body,
             answering,
-            key,
-            scopes: vec![visiting],
+            key: None,
+            visiting,
         });
     }
 
@@ -127,7 +125,7 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn give_up(&mut self) -> Option<Answering> {
         let doing = self.doing.take()?;
         drop(doing.code);
-        drop(doing.scopes);
+        drop(doing.visiting);
         self.open_gate();
         doing.answering
     }
@@ -139,13 +137,13 @@ impl<S: FlowState> Guide<S> {
             what,
             answering,
             key,
-            scopes,
+            visiting,
         }) = self.doing.take()
         else {
             return;
         };
         drop(code);
-        drop(scopes);
+        drop(visiting);
         self.open_gate();
         match what {
             What::Body => self.body_ended(ended, answering),

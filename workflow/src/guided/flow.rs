@@ -43,6 +43,26 @@ type Hook<S> = Arc<dyn Fn(Stage<S>) -> Work + Send + Sync>;
 /// ```
 pub struct Flow<S>(Arc<Plan<S>>);
 
+/// What a stage that is entered again does with what succeeded when it was entered before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Revisit {
+    /// It keeps it: the body runs again, and its effects that succeeded are not had again.
+    #[default]
+    Keep,
+    /// It begins anew: every effect is had again.
+    Fresh,
+}
+
+/// What becomes of a body that was cut off when the process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Interrupt {
+    /// The stage is shown as failed, and the person decides.
+    #[default]
+    Ask,
+    /// It goes on by itself where it was, as a workflow does.
+    Rerun,
+}
+
 /// What a flow consists of.
 pub(super) struct Plan<S> {
     pub(super) name: String,
@@ -63,6 +83,8 @@ pub(super) struct Hooks<S> {
     pub(super) checks: Vec<Check<S>>,
     pub(super) body: Option<Hook<S>>,
     pub(super) leave: Option<Hook<S>>,
+    pub(super) revisit: Revisit,
+    pub(super) interrupt: Interrupt,
 }
 
 impl<S> Flow<S> {
@@ -194,6 +216,8 @@ pub struct StageBuilder<S> {
     checks: Vec<Check<S>>,
     body: Option<Hook<S>>,
     leave: Option<Hook<S>>,
+    revisit: Revisit,
+    interrupt: Interrupt,
 }
 
 /// Begins to describe a stage: what a person is asked, or something that is done, or both.
@@ -205,6 +229,8 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         checks: Vec::new(),
         body: None,
         leave: None,
+        revisit: Revisit::Keep,
+        interrupt: Interrupt::Ask,
     }
 }
 
@@ -307,6 +333,18 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// What it does with what succeeded when it was entered before. A retry keeps that in any case.
+    pub fn revisit(mut self, revisit: Revisit) -> Self {
+        self.revisit = revisit;
+        self
+    }
+
+    /// What becomes of its body when the process ends while an effect of it is under way. One that only waits goes on in any case.
+    pub fn on_interrupt(mut self, interrupt: Interrupt) -> Self {
+        self.interrupt = interrupt;
+        self
+    }
+
     fn into_hooks(self) -> Hooks<S> {
         Hooks {
             name: StageName::new(self.node.name),
@@ -315,6 +353,8 @@ impl<S> StageBuilder<S> {
             checks: self.checks,
             body: self.body,
             leave: self.leave,
+            revisit: self.revisit,
+            interrupt: self.interrupt,
         }
     }
 }

@@ -56,7 +56,7 @@ mod stage;
 mod view;
 
 pub use faults::{Fault, Faults};
-pub use flow::{Flow, FlowBuilder, FlowState, StageBuilder, stage};
+pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, stage};
 pub use graph::{Exit, Graph, Node};
 pub use handle::{Changes, Guide, GuideAt, Moved, OpenError, Press};
 pub use position::{Entry, Event, Failing, FailingKind, Problem, Problems, StageName, Status};

@@ -240,7 +240,18 @@ pub(super) struct Stop {
 pub(super) struct Visit {
     pub(super) stage: StageName,
     pub(super) number: u32,
+    /// The first of the visits that it goes on from: itself, if it begins anew.
+    pub(super) first: u32,
     pub(super) entry: Entry,
+}
+
+/// The visits that a stage has had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Visits {
+    /// The number of the last.
+    pub(super) last: u32,
+    /// The first of those that it went on from.
+    pub(super) first: u32,
 }
 
 /// Why a stage's body runs.
@@ -267,7 +278,7 @@ pub(super) struct Position {
     pub(super) stops: Vec<Stop>,
     pub(super) completed: Vec<StageName>,
     pub(super) skipped: Vec<StageName>,
-    pub(super) visits: BTreeMap<StageName, u32>,
+    pub(super) visits: BTreeMap<StageName, Visits>,
     pub(super) live: Option<Visit>,
     pub(super) problems: Vec<Problem>,
     pub(super) failure: Option<Failing>,
@@ -393,14 +404,18 @@ impl Position {
         self.stops.drain(..old);
     }
 
-    /// The stage is entered, or tried again; if it `works`, its body begins.
-    pub(super) fn visit(&mut self, stage: &StageName, entry: Entry, works: bool) {
-        let number = self.visits.entry(stage.clone()).or_insert(0);
-        *number += 1;
+    /// The stage is entered, or tried again: going on from the visits before, or anew. If it `works`, its body begins.
+    pub(super) fn visit(&mut self, stage: &StageName, entry: Entry, keeps: bool, works: bool) {
+        let visits = self.visits.entry(stage.clone()).or_default();
+        visits.last += 1;
+        if !keeps || visits.last == 1 {
+            visits.first = visits.last;
+        }
         if works {
             self.live = Some(Visit {
                 stage: stage.clone(),
-                number: *number,
+                number: visits.last,
+                first: visits.first,
                 entry,
             });
             self.status = Status::Working;
@@ -450,15 +465,19 @@ mod tests {
     }
 
     #[test]
-    fn a_visits_number_is_never_given_twice() {
+    fn a_visits_number_is_never_given_twice_and_what_it_goes_on_from_is_known() {
         let mut position = Position::idle(1, 0);
         let stage = StageName::new("a");
-        position.visit(&stage, Entry::Forward, false);
-        position.visit(&stage, Entry::Forward, true);
-        assert_eq!(position.live.take().map(|visit| visit.number), Some(2));
-        let mut next = position.then();
-        next.visit(&stage, Entry::Back, true);
-        assert_eq!(next.live.map(|visit| visit.number), Some(3));
+        let mut visit = |keeps| {
+            position.visit(&stage, Entry::Forward, keeps, true);
+            position = position.then();
+            let live = position.live.clone().unwrap();
+            (live.number, live.first)
+        };
+        assert_eq!(visit(true), (1, 1));
+        assert_eq!(visit(true), (2, 1));
+        assert_eq!(visit(false), (3, 3));
+        assert_eq!(visit(true), (4, 3));
     }
 
     #[test]

@@ -14,13 +14,13 @@ use std::task::{Context, Poll};
 use super::decide::{Course, Landing};
 use super::desk::{Answer, Answering, Desk, Owed, give};
 use super::doing::{Doing, What, failing, panicked};
-use super::flow::{Flow, FlowState};
+use super::flow::{Flow, FlowState, Interrupt};
 use super::position::{Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
 use crate::context::{Args, Body, Ground, Park, guiding};
-use crate::replay::{self, Finished, Frontier, Location, Noted, Noting, ParkReason, Record};
+use crate::replay::{self, Alive, Finished, Frontier, Noted, Noting, ParkReason, Record};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
@@ -40,12 +40,18 @@ pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
 }
 
 /// The visits of a history whose code had begun and had not ended.
-pub(super) fn alive<S: FlowState>(codec: &dyn Codec, history: &[Record]) -> Vec<Location> {
+pub(super) fn alive<S: FlowState>(codec: &dyn Codec, history: &[Record]) -> Vec<Alive> {
     let newest = guiding::position_of::<Snapshot<S>>(codec, history);
     // What does not decode is found again, and told of, when the code reads it.
     let live = newest.ok().flatten().and_then(|it| it.position.live);
-    let live = live.map(|live| guiding::visit_location(live.stage.as_str(), live.number));
-    live.into_iter().collect()
+    let alive = live.map(|live| {
+        let at = |number| guiding::visit_location(live.stage.as_str(), number);
+        Alive {
+            visit: at(live.number),
+            earlier: (live.first..live.number).map(at).collect(),
+        }
+    });
+    alive.into_iter().collect()
 }
 
 /// What a guide's history shows, when nobody drives it.
@@ -138,7 +144,7 @@ impl<S: FlowState> Guide<S> {
             if let Some(live) = guide.now.position.live.clone() {
                 guide.holds = true;
                 guide.ground.hold_gate();
-                guide.enter(&live, None, None);
+                guide.enter(&live, None, false);
             }
             let view = View::of(&guide.flow, &guide.now, false);
             guide.desk.show(Arc::new(view));
@@ -161,7 +167,7 @@ impl<S: FlowState> Guide<S> {
                 detail: refused.to_string(),
             });
         }
-        self.enter_live(None, None);
+        self.enter_live(None);
         Ok(())
     }
 
@@ -235,8 +241,11 @@ impl<S: FlowState> Guide<S> {
         let Poll::Ready(Frontier { effects, .. }) = self.ground.poll_gate(task) else {
             return false;
         };
-        if effects.is_empty() {
-            // It only waited. Nothing was interrupted.
+        let live = self.now.position.live.as_ref();
+        let hooks = live.and_then(|live| self.flow.plan().hooks(&live.stage));
+        let reruns = hooks.is_some_and(|hooks| hooks.interrupt == Interrupt::Rerun);
+        if effects.is_empty() || reruns {
+            // It only waited, and nothing was interrupted, or it goes on all the same.
             self.open_gate();
             return true;
         }

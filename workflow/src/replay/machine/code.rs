@@ -317,6 +317,9 @@ impl Replay {
 
     /// The operation is at the frontier, and the gate is open.
     pub(super) fn go_live(&mut self, node: u32) {
+        if self.end_kept(node) {
+            return;
+        }
         let rare = self.tree.get_mut(node).rare.as_mut();
         let (until, started) = rare.map_or((None, None), |rare| (rare.until, rare.started.take()));
         let Some(pending) = &mut self.tree.get_mut(node).op else {

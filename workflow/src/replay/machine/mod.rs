@@ -54,6 +54,7 @@ mod containers;
 mod driver;
 mod facts;
 mod inbox;
+mod kept;
 mod ledger;
 mod load;
 mod notes;
@@ -71,9 +72,10 @@ pub use carry::Keeping;
 pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
 pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
+pub use kept::Kept;
 pub use load::HistoryError;
 pub use notes::{Noted, Noting, newest_position, position_location};
-pub use visits::Frontier;
+pub use visits::{Alive, Frontier};
 
 use super::{
     Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
@@ -82,6 +84,7 @@ use super::{
 use ages::Age;
 use facts::Fact;
 use inbox::Inbox;
+use kept::Keeper;
 pub use ledger::{Ledger, LedgerEntry, Undoing, Unwinding, ledger_location};
 use notes::Notes;
 use tree::{Pending, Tree};
@@ -394,6 +397,8 @@ pub struct Replay {
     unclean: Unclean,
     notes: Notes,
     gate: Gate,
+    /// Visits that go on from earlier ones.
+    keepers: Vec<Keeper>,
 }
 
 impl Replay {
@@ -447,6 +452,7 @@ impl Replay {
             unclean: Unclean::default(),
             notes: Notes::default(),
             gate: Gate::default(),
+            keepers: Vec::new(),
         }
     }
 

@@ -60,6 +60,19 @@ impl Replay {
         Noted(self.closed + 1)
     }
 
+    /// Everything that was queued or is being written: durable when this is.
+    pub fn said(&self) -> Noted {
+        let written = self
+            .in_flight
+            .as_ref()
+            .map_or(self.appended, |batch| batch.number);
+        Noted(if self.queue.is_empty() {
+            written
+        } else {
+            self.closed + 1
+        })
+    }
+
     /// Whether a note is durable.
     pub fn poll_noted(&mut self, noted: Noted, waker: &Waker) -> Poll<()> {
         if noted.0 <= self.appended {

@@ -9,9 +9,19 @@ use std::task::{Poll, Waker};
 
 use super::code::remember;
 use super::inbox::{Receiving, Wanted};
+use super::kept::Keeper;
 use super::tree::{Doing, Name, Pending, Text};
 use super::{HistoryError, Phase, Replay, Scope, Standing};
 use crate::replay::{CodeId, Kind, Location, Opened, Record, Segment};
+
+/// A visit that is alive, and those before it whose results it keeps, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alive {
+    /// Where its records lie.
+    pub visit: Location,
+    /// Where theirs do.
+    pub earlier: Vec<Location>,
+}
 
 /// What a replay came to at a held gate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,7 +45,7 @@ pub(super) struct Gate {
 const DESK: &str = "\0desk";
 
 impl Replay {
-    /// The machine of a guided flow that goes on: only what is recorded under these scopes is replayed.
+    /// The machine of a guided flow that goes on: only what is recorded in these visits is replayed.
     ///
     /// # Errors
     /// [`HistoryError`] when no run could have written this history.
@@ -43,11 +53,17 @@ impl Replay {
         history: Vec<Record>,
         code: CodeId,
         row: Standing,
-        alive: &[Location],
+        alive: &[Alive],
     ) -> Result<Self, HistoryError> {
-        Self::load_where(history, code, row, |location| {
-            alive.iter().any(|scope| location.is_under(scope))
-        })
+        let keepers = alive
+            .iter()
+            .filter_map(|alive| Keeper::of(&history, alive))
+            .collect();
+        let mut replay = Self::load_where(history, code, row, |location| {
+            alive.iter().any(|alive| location.is_under(&alive.visit))
+        })?;
+        replay.keepers = keepers;
+        Ok(replay)
     }
 
     /// The scope of a visit of a stage; `keeps` is the visit whose results it goes on with.
@@ -70,13 +86,23 @@ impl Replay {
         self.tree.scope(node)
     }
 
-    /// A scope inside a visit in which the library runs code of its own.
-    pub fn aside(&mut self, scope: Scope, name: &str) -> Scope {
-        let found = self.tree.find(scope.node, Segment::Branch(name));
-        let node = found.unwrap_or_else(|| self.tree.add(scope.node, branch(name)));
-        self.tree.get_mut(node).issued = true;
-        self.tree.advance(scope.node, node);
-        self.tree.scope(node)
+    /// A scope inside a visit for code that is tried beside its body, for the so-manieth time.
+    pub fn aside(&mut self, scope: Scope, name: &str, number: u32) -> Scope {
+        let mut at = scope.node;
+        for segment in [Segment::Branch(name), Segment::Iter(u64::from(number))] {
+            let found = self.tree.find(at, segment);
+            let node = found.unwrap_or_else(|| {
+                let name = match segment {
+                    Segment::Iter(index) => Name::Iter(index),
+                    _ => branch(name),
+                };
+                self.tree.add(at, name)
+            });
+            self.tree.get_mut(node).issued = true;
+            self.tree.advance(at, node);
+            at = node;
+        }
+        self.tree.scope(at)
     }
 
     /// The code of a visit is over: its future was dropped. Operations that had not ended are given up, with the children that were
@@ -85,6 +111,8 @@ impl Replay {
         if self.is_stopped() || self.tree.is_stale(scope.node, scope.stamp) {
             return;
         }
+        let location = self.tree.location(scope.node);
+        self.forget_kept(&location);
         let mut dropped = self.drop_branch(scope.node);
         // What a record has taken stays taken. What was only held for the code goes back.
         let held = std::mem::take(&mut dropped.unsaved);
@@ -119,6 +147,16 @@ impl Replay {
         self.at_the_frontier(node);
     }
 
+    /// The run is at something that the machine does not see: it does not rest before [`settle_in`](Self::settle_in).
+    pub fn stay_up(&mut self) {
+        self.pending += 1;
+    }
+
+    /// What [`stay_up`](Self::stay_up) was said for is over.
+    pub fn settle_in(&mut self) {
+        self.pending -= 1;
+    }
+
     // ===== the gate =====
 
     /// The gate does not open before [`open_gate`](Self::open_gate). Said before the code is polled.
@@ -138,6 +176,7 @@ impl Replay {
                 continue;
             }
             match self.tree.get(node).op.as_ref().map(|pending| &pending.op) {
+                Some(_) if self.kept_at(node).is_some() => {}
                 Some(Doing::Step(_) | Doing::Rolling(_)) => {
                     frontier.effects.push(self.tree.location_of(node));
                 }

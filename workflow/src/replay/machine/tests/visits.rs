@@ -51,13 +51,21 @@ fn resting() -> Replay {
     replay
 }
 
-fn loaded(history: &[Record], alive: &[Location]) -> Replay {
+fn loaded(history: &[Record], alive: &[Alive]) -> Replay {
     let row = Standing::default();
     Replay::load_alive(history.to_vec(), CodeId(1), row, alive).unwrap()
 }
 
 fn visit_location(number: u64) -> Location {
     Location::root().branch("s").iteration(number)
+}
+
+/// The visit of that number, which goes on from `first`.
+fn alive(number: u64, first: u64) -> Alive {
+    Alive {
+        visit: visit_location(number),
+        earlier: (first..number).map(visit_location).collect(),
+    }
 }
 
 #[test]
@@ -149,7 +157,7 @@ fn only_the_visits_that_are_alive_are_replayed() {
     assert!(none.handle_quiet(), "there is nothing to be replayed");
     assert_eq!(none.position().unwrap().bytes, "2".as_bytes());
 
-    let mut again = loaded(&history, &[visit_location(2)]);
+    let mut again = loaded(&history, &[alive(2, 1)]);
     let scope = again.visit("s", 2, Some(1));
     assert_eq!(ready(again.issue(scope, &A, STEP)), "2");
     assert!(again.handle_quiet());
@@ -158,7 +166,7 @@ fn only_the_visits_that_are_alive_are_replayed() {
 #[test]
 fn a_held_gate_says_which_effects_are_at_the_frontier_and_which_only_wait() {
     let (_, history, _) = at_b();
-    let mut replay = loaded(&history, &[visit_location(1)]);
+    let mut replay = loaded(&history, &[alive(1, 1)]);
     replay.await_desk("\0guide");
     replay.hold_gate();
     let visit = replay.visit("s", 1, None);
@@ -204,9 +212,87 @@ fn what_was_done_in_an_abandoned_visit_is_written_all_the_same() {
 #[test]
 fn a_body_that_no_longer_fits_its_visit_diverges() {
     let (_, history, _) = at_b();
-    let mut replay = loaded(&history, &[visit_location(1)]);
+    let mut replay = loaded(&history, &[alive(1, 1)]);
     let visit = replay.visit("s", 1, None);
     assert!(matches!(replay.issue(visit, &B, STEP), Issue::Never));
     let told = replay.divergence().unwrap().to_string();
     assert!(told.contains("s[1]/b") && told.contains("s[1]/a"), "{told}");
+}
+
+#[test]
+fn what_succeeded_in_an_earlier_visit_is_not_had_again() {
+    let (mut replay, mut history, visit) = at_b();
+    replay.abandon(visit);
+    let second = replay.visit("s", 2, Some(1));
+    let kept = Kept::of(&history, &[visit_location(1)]);
+    replay.keep(second, visit_location(1), kept);
+    // Another order than before: it is found by its place.
+    let b = pending(replay.issue(second, &B, STEP));
+    run(&mut replay, &b, "2");
+    history.extend(append(&mut replay));
+    assert!(replay.poll_handout());
+    assert_eq!(got(&mut replay, &b).as_deref(), Some("2"));
+    assert_eq!(ready(replay.issue(second, &A, STEP)), "1");
+    note(&mut replay, 3, Noting::Durable);
+    let batch = append(&mut replay);
+    assert_eq!(places(&batch), ["s[2]/a", ".state[3]"]);
+    history.extend(batch);
+
+    // It is in this visit's own records now, and replayed from them.
+    let mut again = loaded(&history, &[alive(2, 2)]);
+    let second = again.visit("s", 2, Some(1));
+    assert_eq!(ready(again.issue(second, &B, STEP)), "2");
+    assert_eq!(ready(again.issue(second, &A, STEP)), "1");
+    assert!(again.handle_quiet());
+}
+
+#[test]
+fn what_is_kept_was_not_interrupted() {
+    let (_, history, _) = at_b();
+    let mut replay = loaded(&history, &[alive(2, 1)]);
+    replay.hold_gate();
+    let second = replay.visit("s", 2, Some(1));
+    let a = pending(replay.issue(second, &A, STEP));
+    assert!(!replay.handle_quiet());
+    assert_eq!(
+        replay.poll_gate(Waker::noop()),
+        Poll::Ready(Frontier::default())
+    );
+    replay.open_gate();
+    assert!(replay.handle_quiet());
+    assert!(replay.poll_handout());
+    assert_eq!(got(&mut replay, &a).as_deref(), Some("1"));
+    let b = pending(replay.issue(second, &B, STEP));
+    assert!(replay.may_run(&b, Waker::noop()).is_ready());
+}
+
+#[test]
+fn a_visit_derives_as_the_first_one_that_it_goes_on_from() {
+    let mut replay = live();
+    let third = replay.visit("s", 3, Some(2));
+    replay.keep(third, visit_location(1), Kept::default());
+    let below = |number| visit_location(number).site("a");
+    assert_eq!(replay.origin(&below(3)), below(1));
+    assert_eq!(replay.origin(&below(4)), below(4));
+    replay.abandon(third);
+    assert_eq!(replay.origin(&below(3)), below(3));
+}
+
+#[test]
+fn a_run_that_is_at_something_else_does_not_rest() {
+    let mut replay = resting();
+    assert!(replay.poll_suspend().is_some());
+    replay.stay_up();
+    note(&mut replay, 1, Noting::Durable);
+    let batch = replay.poll_append(at(0)).unwrap();
+    assert_eq!(batch.state, Some(RunState::Running));
+    replay.handle_appended();
+    assert!(replay.poll_suspend().is_none());
+    replay.settle_in();
+    assert!(
+        replay.poll_suspend().is_none(),
+        "its row is to say so first"
+    );
+    let _ = append(&mut replay);
+    assert!(replay.poll_suspend().is_some());
 }
