@@ -1,9 +1,10 @@
 //! Edits: of what the person gave, at any time before the end.
 
-use workflow::guided::{Event, Refused, Status, stage};
+use workflow::guided::{Event, Refused, Stage, Status, stage};
+use workflow::{Failure, fragment, step};
 use workflow_tests::{SlowStore, World, late, pass};
 
-use super::{Form, engine, flow, questions, started, takes};
+use super::{Effect, Form, engine, flow, have, history, killed, questions, started, takes, trace};
 
 // GDE-EDT-01 GDE-EDT-09
 #[tokio::test(start_paused = true)]
@@ -119,4 +120,120 @@ async fn edits_made_at_once_are_stored_in_order_also_when_the_store_is_slow() {
     );
     assert_eq!(second, first + 1);
     assert_eq!(guide.view().state.number, 2);
+}
+
+fn slow(name: &str) -> Effect {
+    Effect {
+        name: name.to_owned(),
+        millis: 100,
+        fails: false,
+    }
+}
+
+/// Works, and writes down what came of it.
+#[fragment]
+async fn works(mut stage: Stage<Form>) -> Result<(), Failure> {
+    have(slow("before")).await?;
+    stage.edit(|form| form.name.push_str("+body")).await?;
+    trace().say(stage.state().name.clone());
+    #[step(name = "after", retries = 0)]
+    have(slow("after")).await?;
+    stage.refresh().await?;
+    trace().say(stage.state().name.clone());
+    Ok(())
+}
+
+fn working() -> workflow::guided::Flow<Form> {
+    flow([
+        stage("a").start().to("b"),
+        stage("b").body(works).to("c"),
+        stage("c").terminal(),
+    ])
+}
+
+// GDE-EDT-03: a body's own edits are ordered with those from outside, and what it sees is what it asked for.
+#[tokio::test(start_paused = true)]
+async fn a_bodys_edits_and_those_from_outside_are_all_kept_in_order() {
+    let guide = started(&World::new(), &working()).await;
+    let moving = tokio::spawn(guide.next().into_future());
+    pass(50).await;
+    guide.edit(|form| form.name.push_str("+one")).await.unwrap();
+    pass(100).await;
+    guide.edit(|form| form.name.push_str("+two")).await.unwrap();
+    moving.await.unwrap().unwrap();
+    assert_eq!(guide.view().state.name, "+one+body+two");
+    assert_eq!(
+        trace().take(),
+        ["before", "+one+body", "after", "+one+body+two"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_replayed_sees_its_edits_as_they_were_and_makes_them_once() {
+    let (world, flow) = (World::new(), working());
+    let guide = started(&world, &flow).await;
+    let moving = tokio::spawn(guide.next().into_future());
+    pass(150).await;
+    guide.edit(|form| form.name.push_str("+out")).await.unwrap();
+    moving.abort();
+    let world = killed(&world, guide).await;
+    trace().take();
+    let engine = engine(&world, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    super::rested(&guide).await;
+    assert_eq!(guide.view().status, Status::Failed);
+    assert_eq!(guide.view().state.name, "+body+out");
+    assert_eq!(trace().take(), ["+body"]);
+    // Tried again it is another visit, and edits what is there by then.
+    guide.retry().await.unwrap();
+    assert_eq!(guide.view().state.name, "+body+out+body");
+    assert_eq!(
+        trace().take(),
+        ["+body+out+body", "after", "+body+out+body"]
+    );
+}
+
+/// Writes the name down that the guards ask for.
+#[fragment]
+async fn names(mut stage: Stage<Form>) -> Result<(), Failure> {
+    stage.edit(|form| form.number = 1).await?;
+    Ok(())
+}
+
+// GDE-NAV-24
+#[tokio::test(start_paused = true)]
+async fn guards_see_what_leaving_changed() {
+    let flow = flow([
+        stage("a")
+            .start()
+            .leave(names)
+            .to_if("b", |form| form.number == 1)
+            .to("c"),
+        stage("b").to("c"),
+        stage("c").terminal(),
+    ]);
+    let guide = started(&World::new(), &flow).await;
+    guide.next().await.unwrap();
+    assert_eq!(history(&guide.view()), ["a", "b"]);
+}
+
+/// An edit that panics.
+#[fragment]
+async fn trips(mut stage: Stage<Form>) -> Result<(), Failure> {
+    stage.edit(|_| panic!("a bad edit")).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bodys_edit_that_panics_fails_it_and_changes_nothing() {
+    let flow = flow([
+        stage("a").start().to("b"),
+        stage("b").body(trips).to("c"),
+        stage("c").terminal(),
+    ]);
+    let guide = started(&World::new(), &flow).await;
+    let Err(Refused::Failed(failing)) = guide.next().await else {
+        panic!("{:?}", guide.view());
+    };
+    assert!(failing.text.contains("a bad edit"), "{failing}");
+    assert_eq!(guide.view().state, Form::default());
 }

@@ -1,17 +1,19 @@
 //! What the library's own code of a guided flow stands on: positions, visits, and the desk where its drivers are.
 
 use std::any::type_name;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+use super::wait::Operation;
 use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Body as Recording, Finished, Frontier, Kept, Location, Noted, Noting, Payload, Record,
-    Timestamp, newest_position, position_location,
+    self, Body as Recording, Claim, Failure, FailureKind, Finished, Frontier, Kept, Location,
+    Noted, Noting, Op, Payload, Record, Site, Timestamp, newest_position, position_location,
 };
 
 /// The channel on which a guide waits for what its drivers say. No user's channel has this name.
@@ -178,6 +180,82 @@ impl<'a> Up<'a> {
 impl Drop for Up<'_> {
     fn drop(&mut self) {
         self.0.replay().settle_in();
+    }
+}
+
+/// An operation of a stage's code that the library's own code answers.
+pub struct Asking<T> {
+    operation: Operation,
+    asked: PhantomData<fn() -> T>,
+}
+
+opaque_debug!(<T> Asking<T>);
+
+impl<T: Recorded> Asking<T> {
+    /// The operation of a site.
+    pub fn new(cx: &Cx, site: &'static Site) -> Self {
+        Self {
+            operation: Operation::new(cx, site, Op::Asked),
+            asked: PhantomData,
+        }
+    }
+
+    /// Its answer, once there is one; `ask` is called when there is to be one.
+    pub fn poll(
+        &mut self,
+        task: &mut Context<'_>,
+        ask: impl FnOnce(Claimed<T>),
+    ) -> Poll<Result<T, Failure>> {
+        let run = Arc::clone(self.operation.cx.run());
+        if let Poll::Ready(outcome) = self.operation.poll(task) {
+            let payload = match outcome.into_result() {
+                Ok(payload) => payload,
+                Err(failure) => return Poll::Ready(Err(failure)),
+            };
+            return match run.decode(&payload) {
+                Ok(value) => Poll::Ready(Ok(value)),
+                Err(error) => {
+                    run.park_at_decode::<T>(&self.operation.location(), &error);
+                    Poll::Pending
+                }
+            };
+        }
+        if let Some(ticket) = self.operation.ticket() {
+            let claim = run.replay().poll_claim(ticket, task.waker());
+            if let Poll::Ready(claim) = claim {
+                ask(Claimed {
+                    claim,
+                    location: self.operation.location(),
+                    run,
+                    asked: PhantomData,
+                });
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// The right to answer an operation of a stage's code.
+pub struct Claimed<T> {
+    claim: Claim,
+    location: Location,
+    run: Arc<Run>,
+    asked: PhantomData<fn(T)>,
+}
+
+opaque_debug!(<T> Claimed<T>);
+
+impl<T: Recorded> Claimed<T> {
+    /// Answers it; or says why there is no answer. An answer that does not survive the codec is none.
+    pub fn answer(self, answer: Result<&T, (FailureKind, String)>) {
+        let encoded = answer.and_then(|value| {
+            let encoded = codec::encode(value).map_err(BoxError::from);
+            let sealed = encoded.and_then(|encoded| self.run.seal(encoded.json));
+            sealed.map_err(|error| (FailureKind::Encode, error.to_string()))
+        });
+        let outcome =
+            encoded.map_err(|(kind, text)| Failure::new(kind, self.location.clone(), text));
+        self.run.replay().answer(self.claim, outcome);
     }
 }
 

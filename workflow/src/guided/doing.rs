@@ -1,14 +1,16 @@
 //! The code of a stage under way: its body, or what it does when it is left.
 
+use std::sync::Arc;
+
 use super::desk::{Answer, Answering};
 use super::flow::FlowState;
 use super::position::{Entry, Event, Failing, FailingKind, Position, Status, Visit};
 use super::refused::Refused;
-use super::run::{Guide, said};
-use super::stage::Stage;
+use super::run::{Guide, guarded, said};
+use super::stage::{Stage, Wish};
 use crate::codec::BoxError;
 use crate::context::{BoxFut, Visiting, guiding};
-use crate::replay::Failure;
+use crate::replay::{Failure, FailureKind};
 
 /// The scope in a visit in which a stage is left.
 const LEAVING: &str = "\0leave";
@@ -49,6 +51,7 @@ impl<S: FlowState> Guide<S> {
             visit,
             entry: Entry::Forward,
             state: self.now.state.clone(),
+            wishes: Arc::clone(&self.wishes),
         };
         let cx = visiting.cx();
         let code = Box::pin(async move {
@@ -100,6 +103,7 @@ impl<S: FlowState> Guide<S> {
             visit: visit.number,
             entry: visit.entry,
             state: began.clone(),
+            wishes: Arc::clone(&self.wishes),
         };
         let body = self.flow.plan().hooks(&visit.stage);
         let body = body.and_then(|hooks| hooks.body.clone());
@@ -121,11 +125,38 @@ impl<S: FlowState> Guide<S> {
         });
     }
 
+    /// Does what the code under way asks for; true when it asked for anything.
+    pub(super) fn grant(&mut self) -> bool {
+        let mut any = false;
+        while let Some((wish, claimed)) = self.wishes.take() {
+            any = true;
+            let Wish::Edit(edit) = wish else {
+                claimed.answer(Ok(&self.now.state));
+                continue;
+            };
+            let mut state = self.now.state.clone();
+            let edited = guarded(|| edit(&mut state)).and_then(|()| {
+                let next = self.course().edited();
+                // In one batch with the answer.
+                self.commit(next, state, None)
+            });
+            match edited {
+                Ok(()) => claimed.answer(Ok(&self.now.state)),
+                Err(refused @ Refused::Panicked(_)) => {
+                    claimed.answer(Err((FailureKind::Panicked, refused.to_string())));
+                }
+                Err(refused) => claimed.answer(Err((FailureKind::Encode, refused.to_string()))),
+            }
+        }
+        any
+    }
+
     /// The code under way is over, whatever it was at; gives who waits for it.
     pub(super) fn give_up(&mut self) -> Option<Answering> {
         let doing = self.doing.take()?;
         drop(doing.code);
         drop(doing.visiting);
+        self.wishes.clear();
         self.open_gate();
         doing.answering
     }
@@ -144,6 +175,7 @@ impl<S: FlowState> Guide<S> {
         };
         drop(code);
         drop(visiting);
+        self.wishes.clear();
         self.open_gate();
         match what {
             What::Body => self.body_ended(ended, answering),

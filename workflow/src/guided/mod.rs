@@ -61,5 +61,5 @@ pub use graph::{Exit, Graph, Node};
 pub use handle::{Changes, Guide, GuideAt, Moved, OpenError, Press};
 pub use position::{Entry, Event, Failing, FailingKind, Problem, Problems, StageName, Status};
 pub use refused::Refused;
-pub use stage::Stage;
+pub use stage::{Edit, Editing, Stage};
 pub use view::{Actions, Progress, StageView, View};

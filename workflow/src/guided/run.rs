@@ -17,6 +17,7 @@ use super::doing::{Doing, What, failing, panicked};
 use super::flow::{Flow, FlowState, Interrupt};
 use super::position::{Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
+use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
 use crate::context::{Args, Body, Ground, Park, guiding};
@@ -79,6 +80,7 @@ pub(super) struct Guide<S> {
     durable: Snapshot<S>,
     committing: VecDeque<Committing<S>>,
     pub(super) doing: Option<Doing>,
+    pub(super) wishes: Arc<Wishes<S>>,
     /// The gate is held, until it is known what is at the frontier.
     holds: bool,
 }
@@ -134,6 +136,7 @@ impl<S: FlowState> Guide<S> {
             now,
             committing: VecDeque::new(),
             doing: None,
+            wishes: Arc::new(Wishes::new()),
             holds: false,
         };
         guide.desk.arrive();
@@ -186,6 +189,9 @@ impl<S: FlowState> Guide<S> {
                 };
                 if let Some(ended) = ended {
                     self.ended(ended);
+                    continue;
+                }
+                if self.grant() {
                     continue;
                 }
             }

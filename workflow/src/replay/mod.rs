@@ -20,7 +20,7 @@ pub use failure::{Failure, FailureKind};
 pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
-    Alive, Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, Frontier,
+    Alive, Attempt, Batch, CHILD_ENDED, ChildStart, Claim, Container, Ending, Entered, Frontier,
     HistoryError, Incoming, Issue, Keeping, Kept, Ledger, LedgerEntry, Member, Noted, Noting, Op,
     Outcome, Phase, Pinned, Replay, Scope, Sent, Standing, Suspend, Ticket, Undoing, Unwinding,
     Wanted, ledger_location, newest_position, position_location,

@@ -291,6 +291,7 @@ impl Replay {
             }
             Op::Failed { kind, failure } => Doing::Sent(Some(Box::new((kind, Err(failure))))),
             Op::Rollback { to } => Doing::Rolling(Rolling::new(to)),
+            Op::Asked => Doing::Asked(false),
             Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,
@@ -354,7 +355,7 @@ impl Replay {
                 }
             }
             Doing::Recv(_) => self.begin_recv(node),
-            Doing::Rolling(_) => pending.wake(),
+            Doing::Rolling(_) | Doing::Asked(_) => pending.wake(),
             Doing::Sent(sent) => {
                 if let Some(sent) = sent.take() {
                     let (kind, sent) = *sent;

@@ -278,7 +278,11 @@ impl Replay {
                 }
                 Doing::Recv(receiving) => self.drop_receiving(node, *receiving, &mut dropped),
                 Doing::Rolling(rolling) => self.alive -= usize::from(rolling.running),
-                Doing::Now { .. } | Doing::Boundary(_) | Doing::Sent(_) | Doing::Child(_) => {}
+                Doing::Now { .. }
+                | Doing::Boundary(_)
+                | Doing::Sent(_)
+                | Doing::Asked(_)
+                | Doing::Child(_) => {}
             }
         }
         self.forget_waiting(&nodes);

@@ -352,6 +352,7 @@ impl Replay {
                 | Doing::Boundary(_)
                 | Doing::Sent(_)
                 | Doing::Rolling(_)
+                | Doing::Asked(_)
                 | Doing::Child(_) => {}
             }
         }

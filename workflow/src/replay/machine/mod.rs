@@ -48,6 +48,7 @@
 //! 12. There is no clock, no randomness and no hash order in here.
 
 mod ages;
+mod asked;
 mod carry;
 mod code;
 mod containers;
@@ -68,6 +69,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use asked::Claim;
 pub use carry::Keeping;
 pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
@@ -158,6 +160,8 @@ pub enum Op {
         /// The checkpoint.
         to: Location,
     },
+    /// What the library's own code has to answer. Ask `poll_claim` beside `poll_outcome`.
+    Asked,
     /// What could not even be begun, recorded as a failure of the site.
     Failed {
         /// What was to be done.
@@ -179,6 +183,7 @@ impl Op {
             Self::Child(_) => Kind::Child,
             Self::Failed { kind, .. } => *kind,
             Self::Rollback { .. } => Kind::Rollback,
+            Self::Asked => Kind::Stage,
         }
     }
 }

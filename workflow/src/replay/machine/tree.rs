@@ -196,6 +196,8 @@ pub(super) enum Doing {
     /// What is sent, or why it cannot be, until its record is queued.
     Sent(Option<Box<(Kind, Result<Sent, Failure>)>>),
     Rolling(Rolling),
+    /// What the library's own code has to answer; true when it was asked.
+    Asked(bool),
     /// The child to be started, until it is.
     Child(Option<Box<ChildStart>>),
 }
