@@ -8,6 +8,7 @@
 mod bodies;
 mod checks;
 mod edits;
+mod model;
 mod navigation;
 mod opening;
 mod together;
