@@ -8,6 +8,7 @@
 mod bodies;
 mod checks;
 mod edits;
+mod limits;
 mod model;
 mod navigation;
 mod opening;

@@ -199,7 +199,7 @@ impl Model {
             names.sort_unstable();
             names.into_iter().map(str::to_owned).collect::<Vec<_>>()
         };
-        view.at.as_ref().unwrap() == &self.at
+        *view.at.as_ref().unwrap() == self.at
             && history(view) == self.history()
             && sorted(completed(view)) == sorted(self.completed.clone())
             && sorted(skipped(view)) == sorted(self.skipped.clone())

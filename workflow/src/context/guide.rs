@@ -13,7 +13,8 @@ use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
     self, Body as Recording, Claim, Failure, FailureKind, Finished, Frontier, Kept, Location,
-    Noted, Noting, Op, Payload, Record, Site, Timestamp, newest_position, position_location,
+    Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp, newest_position,
+    position_location,
 };
 
 /// The channel on which a guide waits for what its drivers say. No user's channel has this name.
@@ -58,6 +59,11 @@ impl Ground {
     /// What the engine's clock says.
     pub fn now(&self) -> Timestamp {
         self.run().host().now()
+    }
+
+    /// How many bodies that were given up still occupy a thread.
+    pub fn stopping(&self) -> usize {
+        self.run().host().stopping()
     }
 
     /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
@@ -158,6 +164,29 @@ impl Visiting {
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
+    }
+
+    /// Gives it a time limit.
+    #[must_use]
+    pub fn limit(&self, until: Timestamp) -> Limit {
+        Limit {
+            ticket: self.0.run().replay().limit(self.0.scope(), until),
+            run: Arc::clone(self.0.run()),
+        }
+    }
+}
+
+/// The time limit of a visit.
+#[derive(Debug)]
+pub struct Limit {
+    run: Arc<Run>,
+    ticket: Ticket,
+}
+
+impl Limit {
+    /// Ready when it has passed.
+    pub fn poll(&self, task: &Context<'_>) -> Poll<()> {
+        self.run.replay().poll_limit(&self.ticket, task.waker())
     }
 }
 

@@ -19,6 +19,11 @@ pub trait Host: Send + Sync {
     /// Runs `job` on a thread that may block. It never panics.
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
 
+    /// How many such jobs have not ended.
+    fn stopping(&self) -> usize {
+        0
+    }
+
     /// A random number from 0.0 up to 1.0, for jitter.
     fn random_unit(&self) -> f64;
 

@@ -32,8 +32,16 @@ impl Host for RunHost {
     }
 
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        let counted = Arc::clone(&self.live.threads);
         // The job reports through its own channel; nobody waits for the handle.
-        drop(tokio::task::spawn_blocking(job));
+        drop(tokio::task::spawn_blocking(move || {
+            job();
+            drop(counted);
+        }));
+    }
+
+    fn stopping(&self) -> usize {
+        Arc::strong_count(&self.live.threads) - 1
     }
 
     fn random_unit(&self) -> f64 {

@@ -51,6 +51,9 @@ impl<S: FlowState> Guide<S> {
         if self.doing.is_some() && !beside {
             return Err(Refused::Busy);
         }
+        if !beside && self.gave_up && self.ground.stopping() > 0 {
+            return Err(Refused::StillStopping);
+        }
         if asked == Asked::Skip {
             let at = self.now.position.at.as_ref();
             let node = at.and_then(|at| self.flow.graph().node(at.as_str()));
@@ -106,7 +109,7 @@ impl<S: FlowState> Guide<S> {
     }
 
     fn back(&mut self, answering: Answering, key: Option<String>) {
-        match self.course().went_back() {
+        match self.course().went_back(self.ground.now()) {
             Ok(next) => self.arrive(next, answering, key),
             Err(refused) => self.owe(answering, Err(refused)),
         }
@@ -120,7 +123,7 @@ impl<S: FlowState> Guide<S> {
     }
 
     fn retry(&mut self, answering: Answering, key: Option<String>) {
-        match self.course().retried() {
+        match self.course().retried(self.ground.now()) {
             Some(next) => self.arrive(next, answering, key),
             None => self.owe(answering, Err(Refused::NothingToRetry)),
         }
@@ -154,8 +157,8 @@ impl<S: FlowState> Guide<S> {
     }
 
     fn cancel(&mut self, answering: Answering, key: Option<String>) {
-        if let Some(asked) = self.give_up() {
-            self.owe(asked, Err(Refused::Cancelled));
+        for waiting in self.give_up() {
+            self.owe(waiting, Err(Refused::Cancelled));
         }
         let next = self.course().cancelled(self.ground.now());
         let answer = Ok(Answer::Revision(next.revision));

@@ -146,7 +146,7 @@ impl<S> Course<'_, S> {
     }
 
     /// The position after going back.
-    pub(super) fn went_back(&self) -> Result<Position, Refused> {
+    pub(super) fn went_back(&self, now: Timestamp) -> Result<Position, Refused> {
         let mut next = self.position.then();
         next.stops.pop();
         while next.stops.last().is_some_and(|stop| stop.over) {
@@ -158,16 +158,16 @@ impl<S> Course<'_, S> {
         next.undecide(&to);
         next.at = Some(to.clone());
         next.say(Event::WentBack(to.clone()));
-        self.enter(&mut next, &to, Entry::Back);
+        self.enter(&mut next, &to, Entry::Back, now);
         Ok(next)
     }
 
     /// The position when the stage is tried again.
-    pub(super) fn retried(&self) -> Option<Position> {
+    pub(super) fn retried(&self, now: Timestamp) -> Option<Position> {
         let at = self.position.at.clone()?;
         let mut next = self.position.then();
         next.say(Event::Retried(at.clone()));
-        self.enter(&mut next, &at, Entry::Retry);
+        self.enter(&mut next, &at, Entry::Retry, now);
         Some(next)
     }
 
@@ -258,7 +258,7 @@ impl<S> Course<'_, S> {
             next.at = Some(at.clone());
             next.stop_at(at, false, cap);
             next.say(Event::Entered(at.clone()));
-            self.enter(next, at, Entry::Forward);
+            self.enter(next, at, Entry::Forward, now);
         } else {
             next.settle();
             next.status = Status::Completed;
@@ -268,12 +268,15 @@ impl<S> Course<'_, S> {
     }
 
     /// Stands at a stage and, if it has a body, begins that.
-    fn enter(&self, next: &mut Position, at: &StageName, entry: Entry) {
+    fn enter(&self, next: &mut Position, at: &StageName, entry: Entry, now: Timestamp) {
         next.settle();
         let hooks = self.plan().hooks(at);
         let works = hooks.is_some_and(|hooks| hooks.body.is_some());
         let keeps =
             entry == Entry::Retry || hooks.is_some_and(|hooks| hooks.revisit == Revisit::Keep);
         next.visit(at, entry, keeps, works);
+        if let (Some(live), Some(limit)) = (&mut next.live, hooks.and_then(|hooks| hooks.timeout)) {
+            live.deadline = Some(now.after(limit));
+        }
     }
 }

@@ -84,6 +84,8 @@ struct Inner<S> {
     waker: Option<Waker>,
     /// What is shown, and who is answered, when the guide's end is durable.
     parting: Option<(Arc<View<S>>, Vec<Owed>)>,
+    /// Who waits for the end of the body under way, whether the loop is there meanwhile or not.
+    waiting: Vec<Answering>,
 }
 
 /// What became of a command that was laid on the desk.
@@ -104,6 +106,7 @@ impl<S> Desk<S> {
                 present: false,
                 waker: None,
                 parting: None,
+                waiting: Vec::new(),
             }),
             shown: watch::Sender::new(Shown {
                 view: None,
@@ -186,6 +189,16 @@ impl<S> Desk<S> {
         self.shown.send_modify(|shown| shown.view = Some(view));
     }
 
+    /// Somebody waits for the end of the body that begins.
+    pub(super) fn wait(&self, answering: Answering) {
+        self.inner().waiting.push(answering);
+    }
+
+    /// Those who wait for the end of the body.
+    pub(super) fn waiting(&self) -> Vec<Answering> {
+        std::mem::take(&mut self.inner().waiting)
+    }
+
     /// The guide has come to its end: what is shown and answered when that is durable.
     pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
         self.inner().parting = Some((view, owed));
@@ -202,6 +215,7 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
             Left::Ended { cancelled } => {
                 let parting = inner.parting.take();
                 let asks = std::mem::take(&mut inner.asks);
+                let waiting = std::mem::take(&mut inner.waiting);
                 if let Some((view, owed)) = parting {
                     self.show(view);
                     give(owed);
@@ -211,6 +225,9 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                 }
                 let status = self.view().map_or(Status::Cancelled, |view| view.status);
                 drop(inner);
+                for answering in waiting {
+                    let _ = answering.send(Err(Refused::Cancelled));
+                }
                 for ask in asks {
                     let refused = ask.command.asked().admit(status);
                     let refused = refused.err().unwrap_or(Refused::Finished);
@@ -222,9 +239,10 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                 inner.parting = None;
                 // Dropped, they say that it stopped; that has to be known by then.
                 let asks = std::mem::take(&mut inner.asks);
+                let waiting = std::mem::take(&mut inner.waiting);
                 drop(inner);
                 self.shown.send_modify(|shown| shown.stopped = Some(why));
-                drop(asks);
+                drop((asks, waiting));
             }
         }
         false

@@ -1,6 +1,7 @@
 //! The code of a stage under way: its body, or what it does when it is left.
 
 use std::sync::Arc;
+use std::task::Context;
 
 use super::desk::{Answer, Answering};
 use super::flow::FlowState;
@@ -9,7 +10,7 @@ use super::refused::Refused;
 use super::run::{Guide, guarded, said};
 use super::stage::{Stage, Wish};
 use crate::codec::BoxError;
-use crate::context::{BoxFut, Visiting, guiding};
+use crate::context::{BoxFut, Limit, Visiting, guiding};
 use crate::replay::{Failure, FailureKind};
 
 /// The scope in a visit in which a stage is left.
@@ -21,6 +22,7 @@ pub(super) struct Doing {
     pub(super) what: What,
     answering: Option<Answering>,
     key: Option<String>,
+    limit: Option<Limit>,
     visiting: Visiting,
 }
 
@@ -63,6 +65,7 @@ impl<S: FlowState> Guide<S> {
             what: What::Leave,
             answering: Some(answering),
             key,
+            limit: None,
             visiting,
         });
         self.show();
@@ -94,6 +97,10 @@ impl<S: FlowState> Guide<S> {
 
     /// Begins the body of a visit, or goes on with it. One that is `new` does not know yet what it keeps.
     pub(super) fn enter(&mut self, visit: &Visit, answering: Option<Answering>, new: bool) {
+        // It may take long, and the guide may leave memory meanwhile.
+        if let Some(answering) = answering {
+            self.desk.wait(answering);
+        }
         let (number, first) = (visit.number, visit.first);
         let keeps = (first < number).then(|| number - 1);
         let visiting = self.ground.visit(visit.stage.as_str(), number, keeps);
@@ -119,8 +126,9 @@ impl<S: FlowState> Guide<S> {
         self.doing = Some(Doing {
             code,
             what: What::Body,
-            answering,
+            answering: None,
             key: None,
+            limit: visit.deadline.map(|deadline| visiting.limit(deadline)),
             visiting,
         });
     }
@@ -151,14 +159,38 @@ impl<S: FlowState> Guide<S> {
         any
     }
 
-    /// The code under way is over, whatever it was at; gives who waits for it.
-    pub(super) fn give_up(&mut self) -> Option<Answering> {
-        let doing = self.doing.take()?;
+    /// Whether the time of the code under way is up.
+    pub(super) fn is_late(&self, task: &Context<'_>) -> bool {
+        let limit = self.doing.as_ref().and_then(|doing| doing.limit.as_ref());
+        limit.is_some_and(|limit| limit.poll(task).is_ready())
+    }
+
+    /// What there is to say of that.
+    pub(super) fn late(&self) -> Failing {
+        let at = self.now.position.at.as_ref();
+        let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+        let limit = hooks.and_then(|hooks| hooks.timeout).unwrap_or_default();
+        let stage = at.map_or("", |at| at.as_str());
+        Failing {
+            kind: FailingKind::TimedOut,
+            text: format!("the stage `{stage}` took longer than {limit:?}"),
+            at: Vec::new(),
+        }
+    }
+
+    /// The code under way is over, whatever it was at; gives those who wait for it.
+    pub(super) fn give_up(&mut self) -> Vec<Answering> {
+        let mut waiting = self.desk.waiting();
+        let Some(doing) = self.doing.take() else {
+            return waiting;
+        };
         drop(doing.code);
         drop(doing.visiting);
         self.wishes.clear();
         self.open_gate();
-        doing.answering
+        self.gave_up = true;
+        waiting.extend(doing.answering);
+        waiting
     }
 
     /// The code under way has ended.
@@ -169,6 +201,7 @@ impl<S: FlowState> Guide<S> {
             answering,
             key,
             visiting,
+            ..
         }) = self.doing.take()
         else {
             return;
@@ -178,7 +211,7 @@ impl<S: FlowState> Guide<S> {
         self.wishes.clear();
         self.open_gate();
         match what {
-            What::Body => self.body_ended(ended, answering),
+            What::Body => self.body_ended(ended),
             What::Leave => {
                 let Some(answering) = answering else { return };
                 let left = ended.map_err(Refused::Leave);
@@ -192,7 +225,7 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    fn body_ended(&mut self, ended: Result<(), Failing>, answering: Option<Answering>) {
+    fn body_ended(&mut self, ended: Result<(), Failing>) {
         let mut next = self.now.position.then();
         let stage = next.live.take().map(|live| live.stage);
         let answer = match ended {
@@ -208,8 +241,10 @@ impl<S: FlowState> Guide<S> {
             }
         };
         let state = self.now.state.clone();
-        let owed = answering.map(|answering| (answering, answer));
-        self.write(next, state, owed, None);
+        self.write(next, state, None, None);
+        for answering in self.desk.waiting() {
+            self.owe(answering, answer.clone());
+        }
     }
 }
 

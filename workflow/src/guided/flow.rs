@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
@@ -85,6 +86,7 @@ pub(super) struct Hooks<S> {
     pub(super) leave: Option<Hook<S>>,
     pub(super) revisit: Revisit,
     pub(super) interrupt: Interrupt,
+    pub(super) timeout: Option<Duration>,
 }
 
 impl<S> Flow<S> {
@@ -218,6 +220,7 @@ pub struct StageBuilder<S> {
     leave: Option<Hook<S>>,
     revisit: Revisit,
     interrupt: Interrupt,
+    timeout: Option<Duration>,
 }
 
 /// Begins to describe a stage: what a person is asked, or something that is done, or both.
@@ -231,6 +234,7 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         leave: None,
         revisit: Revisit::Keep,
         interrupt: Interrupt::Ask,
+        timeout: None,
     }
 }
 
@@ -345,6 +349,12 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// How long its body may take, waits, retries and restarts included; as long as it likes by default. Zero is no limit, too.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+        self
+    }
+
     fn into_hooks(self) -> Hooks<S> {
         Hooks {
             name: StageName::new(self.node.name),
@@ -355,6 +365,7 @@ impl<S> StageBuilder<S> {
             leave: self.leave,
             revisit: self.revisit,
             interrupt: self.interrupt,
+            timeout: self.timeout,
         }
     }
 }

@@ -191,6 +191,8 @@ pub enum FailingKind {
     Panicked,
     /// The process ended while it ran.
     Interrupted,
+    /// It took longer than the stage's time limit.
+    TimedOut,
 }
 
 /// Something that happened to a guide, told with the revision that it led to.
@@ -243,6 +245,9 @@ pub(super) struct Visit {
     /// The first of the visits that it goes on from: itself, if it begins anew.
     pub(super) first: u32,
     pub(super) entry: Entry,
+    /// When its time is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deadline: Option<Timestamp>,
 }
 
 /// The visits that a stage has had.
@@ -417,6 +422,7 @@ impl Position {
                 number: visits.last,
                 first: visits.first,
                 entry,
+                deadline: None,
             });
             self.status = Status::Working;
         }

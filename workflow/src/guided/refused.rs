@@ -19,6 +19,8 @@ pub enum Refused {
     },
     /// Its status does not allow the command.
     NotRunning(Status),
+    /// A body that was given up still runs on a thread. When it has ended, the command may be given again.
+    StillStopping,
     /// There is no stage before this one.
     AtStart,
     /// No exit of the stage is open.
@@ -62,6 +64,7 @@ impl fmt::Display for Refused {
                 write!(f, "it has moved meanwhile: it is at revision {revision}")
             }
             Self::NotRunning(status) => write!(f, "it is {status}"),
+            Self::StillStopping => f.write_str("what was given up has not ended yet"),
             Self::AtStart => f.write_str("there is nothing before this stage"),
             Self::NoRoute => f.write_str("no way leads on from this stage as things are"),
             Self::NotSkippable => f.write_str("this stage cannot be skipped"),

@@ -73,7 +73,7 @@ pub(super) fn stored<S: FlowState>(
 pub(super) struct Guide<S> {
     pub(super) ground: Ground,
     pub(super) flow: Flow<S>,
-    desk: Arc<Desk<S>>,
+    pub(super) desk: Arc<Desk<S>>,
     /// Where it stands: the newest, which may not be durable yet.
     pub(super) now: Snapshot<S>,
     /// What is shown.
@@ -81,6 +81,8 @@ pub(super) struct Guide<S> {
     committing: VecDeque<Committing<S>>,
     pub(super) doing: Option<Doing>,
     pub(super) wishes: Arc<Wishes<S>>,
+    /// Code was given up in this drive before it ended: a thread may still be at it.
+    pub(super) gave_up: bool,
     /// The gate is held, until it is known what is at the frontier.
     holds: bool,
 }
@@ -137,6 +139,7 @@ impl<S: FlowState> Guide<S> {
             committing: VecDeque::new(),
             doing: None,
             wishes: Arc::new(Wishes::new()),
+            gave_up: false,
             holds: false,
         };
         guide.desk.arrive();
@@ -192,6 +195,12 @@ impl<S: FlowState> Guide<S> {
                     continue;
                 }
                 if self.grant() {
+                    continue;
+                }
+                if self.is_late(task) {
+                    self.gave_up = true;
+                    let failing = self.late();
+                    self.ended(Err(failing));
                     continue;
                 }
             }

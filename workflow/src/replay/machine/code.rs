@@ -354,6 +354,10 @@ impl Replay {
                     );
                 }
             }
+            Doing::Limit { until, .. } => {
+                let until = *until;
+                self.deadlines.insert((until, node));
+            }
             Doing::Recv(_) => self.begin_recv(node),
             Doing::Rolling(_) | Doing::Asked(_) => pending.wake(),
             Doing::Sent(sent) => {

@@ -267,7 +267,7 @@ impl Replay {
         let nodes: Vec<u32> = ops.iter().map(|(node, _)| *node).collect();
         for (node, op) in ops {
             match op {
-                Doing::Sleep { until } => {
+                Doing::Sleep { until } | Doing::Limit { until, .. } => {
                     self.deadlines.remove(&(until, node));
                 }
                 Doing::Step(step) => {

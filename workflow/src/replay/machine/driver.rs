@@ -347,6 +347,10 @@ impl Replay {
                     let class = if lone { Class::Rider } else { Class::Durable };
                     self.push_ended(node, ended, class);
                 }
+                Doing::Limit { over, .. } => {
+                    *over = true;
+                    pending.wake();
+                }
                 Doing::Recv(_) => self.expire(node),
                 Doing::Now { .. }
                 | Doing::Boundary(_)

@@ -198,6 +198,11 @@ pub(super) enum Doing {
     Rolling(Rolling),
     /// What the library's own code has to answer; true when it was asked.
     Asked(bool),
+    /// A time limit: it ends nothing by itself, and tells whoever asks that it has passed.
+    Limit {
+        until: Timestamp,
+        over: bool,
+    },
     /// The child to be started, until it is.
     Child(Option<Box<ChildStart>>),
 }

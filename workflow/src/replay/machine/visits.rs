@@ -11,8 +11,8 @@ use super::code::remember;
 use super::inbox::{Receiving, Wanted};
 use super::kept::Keeper;
 use super::tree::{Doing, Name, Pending, Text};
-use super::{HistoryError, Phase, Replay, Scope, Standing};
-use crate::replay::{CodeId, Kind, Location, Opened, Record, Segment};
+use super::{HistoryError, Phase, Replay, Scope, Standing, Ticket};
+use crate::replay::{CodeId, Kind, Location, Opened, Record, Segment, Timestamp};
 
 /// A visit that is alive, and those before it whose results it keeps, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub(super) struct Gate {
 
 /// What the library's own code of a guided flow waits at. No stage has this name.
 const DESK: &str = "\0desk";
+
+/// The time limit of a visit. No site has this name.
+const LIMIT: &str = "\0limit";
 
 impl Replay {
     /// The machine of a guided flow that goes on: only what is recorded in these visits is replayed.
@@ -145,6 +148,39 @@ impl Replay {
         let waits = Doing::Recv(Box::new(Receiving::new(wanted)));
         self.tree.get_mut(node).op = Some(Pending::new(waits));
         self.at_the_frontier(node);
+    }
+
+    /// A time limit of a visit. It is not recorded: the flow knows it. The run is due when it passes.
+    pub fn limit(&mut self, visit: Scope, until: Timestamp) -> Ticket {
+        let found = self.tree.find(visit.node, Segment::Branch(LIMIT));
+        let node = found.unwrap_or_else(|| self.tree.add(visit.node, branch(LIMIT)));
+        let limit = self.tree.get_mut(node);
+        limit.issued = true;
+        limit.touched = true;
+        limit.op = Some(Pending::new(Doing::Limit { until, over: false }));
+        self.pending += 1;
+        self.at_the_frontier(node);
+        self.tree.ticket(node)
+    }
+
+    /// Ready when the limit has passed.
+    pub fn poll_limit(&mut self, limit: &Ticket, waker: &Waker) -> Poll<()> {
+        if self.tree.is_stale(limit.node, limit.stamp) {
+            return Poll::Pending;
+        }
+        let Some(Pending {
+            op: Doing::Limit { over, .. },
+            waker: parked,
+            ..
+        }) = &mut self.tree.get_mut(limit.node).op
+        else {
+            return Poll::Pending;
+        };
+        if *over {
+            return Poll::Ready(());
+        }
+        remember(parked, waker);
+        Poll::Pending
     }
 
     /// The run is at something that the machine does not see: it does not rest before [`settle_in`](Self::settle_in).
