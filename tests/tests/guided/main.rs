@@ -6,6 +6,7 @@
 )]
 
 mod bodies;
+mod cancelling;
 mod checks;
 mod edits;
 mod limits;

@@ -61,6 +61,11 @@ impl Ground {
         self.run().host().now()
     }
 
+    /// The run does not rest as long as this is held.
+    pub fn stay_up(&self) -> Up {
+        Up::stay(self.run())
+    }
+
     /// How many bodies that were given up still occupy a thread.
     pub fn stopping(&self) -> usize {
         self.run().host().stopping()
@@ -197,16 +202,17 @@ impl Drop for Visiting {
 }
 
 /// The run is at something that its machine does not see, and does not rest meanwhile.
-struct Up<'a>(&'a Run);
+#[derive(Debug)]
+pub struct Up(Arc<Run>);
 
-impl<'a> Up<'a> {
-    fn stay(run: &'a Run) -> Self {
+impl Up {
+    fn stay(run: &Arc<Run>) -> Self {
         run.replay().stay_up();
-        Self(run)
+        Self(Arc::clone(run))
     }
 }
 
-impl Drop for Up<'_> {
+impl Drop for Up {
     fn drop(&mut self) {
         self.0.replay().settle_in();
     }
@@ -334,7 +340,7 @@ pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
 }
 
 /// What the run has recorded, once all that it has said so far is durable.
-async fn history(run: &Run) -> Result<Vec<Record>, BoxError> {
+async fn history(run: &Arc<Run>) -> Result<Vec<Record>, BoxError> {
     let _up = Up::stay(run);
     let said = run.replay().said();
     std::future::poll_fn(|task| run.replay().poll_noted(said, task.waker())).await;

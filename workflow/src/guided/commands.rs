@@ -11,6 +11,12 @@ use super::run::{Guide, guarded};
 
 impl<S: FlowState> Guide<S> {
     pub(super) fn obey(&mut self, ask: Ask<S>) {
+        let beside = matches!(ask.command, Command::Edit(_) | Command::Cancel);
+        if self.deciding.is_some() && !beside {
+            // It may be the last word: what else is asked waits for it.
+            self.held.push_back(ask);
+            return;
+        }
         let Ask {
             command,
             at,
@@ -154,14 +160,5 @@ impl<S: FlowState> Guide<S> {
         let next = self.course().edited();
         let answer = Ok(Answer::Revision(next.revision));
         self.write(next, state, Some((answering, answer)), key);
-    }
-
-    fn cancel(&mut self, answering: Answering, key: Option<String>) {
-        for waiting in self.give_up() {
-            self.owe(waiting, Err(Refused::Cancelled));
-        }
-        let next = self.course().cancelled(self.ground.now());
-        let answer = Ok(Answer::Revision(next.revision));
-        self.change(next, (answering, answer), key);
     }
 }

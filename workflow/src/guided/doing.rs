@@ -1,7 +1,8 @@
 //! The code of a stage under way: its body, or what it does when it is left.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use super::desk::{Answer, Answering};
 use super::flow::FlowState;
@@ -18,7 +19,9 @@ const LEAVING: &str = "\0leave";
 
 /// The code of a stage under way. Fields are dropped in order: the code before its scope.
 pub(super) struct Doing {
-    pub(super) code: BoxFut<'static, Result<(), BoxError>>,
+    code: BoxFut<'static, Result<(), BoxError>>,
+    /// How it ended, until something follows from that.
+    ended: Option<Result<(), Failing>>,
     pub(super) what: What,
     answering: Option<Answering>,
     key: Option<String>,
@@ -62,6 +65,7 @@ impl<S: FlowState> Guide<S> {
         });
         self.doing = Some(Doing {
             code,
+            ended: None,
             what: What::Leave,
             answering: Some(answering),
             key,
@@ -125,12 +129,44 @@ impl<S: FlowState> Guide<S> {
         });
         self.doing = Some(Doing {
             code,
+            ended: None,
             what: What::Body,
             answering: None,
             key: None,
             limit: visit.deadline.map(|deadline| visiting.limit(deadline)),
             visiting,
         });
+    }
+
+    /// Goes on with the code under way; true when that led to anything.
+    pub(super) fn poll_doing(&mut self, task: &mut Context<'_>) -> bool {
+        let decided = self.deciding.is_none();
+        let Some(doing) = &mut self.doing else {
+            return false;
+        };
+        if doing.ended.is_none() {
+            let polled = catch_unwind(AssertUnwindSafe(|| doing.code.as_mut().poll(task)));
+            doing.ended = match polled {
+                Ok(Poll::Ready(ended)) => Some(ended.map_err(|error| failing(&*error))),
+                Ok(Poll::Pending) => None,
+                Err(panic) => Some(Err(panicked(&*panic))),
+            };
+        }
+        // Nothing follows from its end while it is being decided whether anything does.
+        if decided && let Some(ended) = doing.ended.take() {
+            self.ended(ended);
+            return true;
+        }
+        if self.grant() {
+            return true;
+        }
+        if decided && self.is_late(task) {
+            self.gave_up = true;
+            let failing = self.late();
+            self.ended(Err(failing));
+            return true;
+        }
+        false
     }
 
     /// Does what the code under way asks for; true when it asked for anything.
@@ -248,7 +284,7 @@ impl<S: FlowState> Guide<S> {
     }
 }
 
-pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
     Failing {
         kind: FailingKind::Panicked,
         text: said(panic),
@@ -257,7 +293,7 @@ pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
 }
 
 /// What an error of a stage's code says.
-pub(super) fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
+fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
     let failure = error.downcast_ref::<Failure>();
     let at = failure.map(|failure| failure.location().to_string());
     Failing {

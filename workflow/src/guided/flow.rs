@@ -8,7 +8,7 @@ use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::position::{Problems, StageName};
 use super::stage::{Stage, Work};
-use crate::context::{Fragment, Recorded, StepError};
+use crate::context::{BoxFut, Fragment, Recorded, StepError};
 
 /// What a flow asks of the person's data: `S` is written with every revision.
 pub trait FlowState: Recorded + Clone + Send + Sync + 'static {}
@@ -17,6 +17,7 @@ impl<S: Recorded + Clone + Send + Sync + 'static> FlowState for S {}
 
 pub(super) type Test<S> = Arc<dyn Fn(&S) -> bool + Send + Sync>;
 type Check<S> = Arc<dyn Fn(&S, &mut Problems) + Send + Sync>;
+type ExitGuard<S> = Arc<dyn Fn(S) -> BoxFut<'static, bool> + Send + Sync>;
 type Hook<S> = Arc<dyn Fn(Stage<S>) -> Work + Send + Sync>;
 
 /// A flow that a person is led through, checked. Cheap to clone.
@@ -73,6 +74,7 @@ pub(super) struct Plan<S> {
     /// In the order of the graph's nodes.
     pub(super) stages: Vec<Hooks<S>>,
     pub(super) history: usize,
+    pub(super) exit: Option<ExitGuard<S>>,
 }
 
 /// The code behind a stage.
@@ -97,6 +99,7 @@ impl<S> Flow<S> {
             version: 1,
             stages: Vec::new(),
             history: usize::MAX,
+            exit: None,
         }
     }
 
@@ -159,6 +162,7 @@ pub struct FlowBuilder<S> {
     version: u32,
     stages: Vec<StageBuilder<S>>,
     history: usize,
+    exit: Option<ExitGuard<S>>,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -189,6 +193,27 @@ impl<S> FlowBuilder<S> {
         self
     }
 
+    /// Asked before a guide is cancelled: `false` refuses it. Of two guards the later one holds.
+    pub fn exit_guard(self, may_leave: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self
+    where
+        S: Send + 'static,
+    {
+        self.exit_guard_async(move |state| {
+            let may_leave = may_leave(&state);
+            async move { may_leave }
+        })
+    }
+
+    /// The same, by whoever takes their time: a question to the person, say. Meanwhile no move is completed, and edits are taken. It is
+    /// given the data as it was when it was asked, and is asked again by the next cancel after a restart: nothing of it is recorded.
+    pub fn exit_guard_async<F>(mut self, may_leave: impl Fn(S) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.exit = Some(Arc::new(move |state| Box::pin(may_leave(state))));
+        self
+    }
+
     /// Checks the flow.
     ///
     /// # Errors
@@ -205,6 +230,7 @@ impl<S> FlowBuilder<S> {
             graph,
             stages: stages.collect(),
             history: self.history,
+            exit: self.exit,
         })))
     }
 }

@@ -43,6 +43,7 @@
 
 mod commands;
 mod decide;
+mod deciding;
 mod desk;
 mod doing;
 mod faults;

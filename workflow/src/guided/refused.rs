@@ -29,6 +29,8 @@ pub enum Refused {
     NotSkippable,
     /// Nothing failed, and nothing is blocked.
     NothingToRetry,
+    /// The flow's exit guard does not let it be cancelled.
+    GuardSaidNo,
     /// It was cancelled.
     Cancelled,
     /// It came to its end before.
@@ -69,6 +71,7 @@ impl fmt::Display for Refused {
             Self::NoRoute => f.write_str("no way leads on from this stage as things are"),
             Self::NotSkippable => f.write_str("this stage cannot be skipped"),
             Self::NothingToRetry => f.write_str("there is nothing to try again"),
+            Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),
             Self::Cancelled => f.write_str("it was cancelled"),
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),

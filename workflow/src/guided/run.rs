@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::decide::{Course, Landing};
-use super::desk::{Answer, Answering, Desk, Owed, give};
-use super::doing::{Doing, What, failing, panicked};
+use super::deciding::Deciding;
+use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
+use super::doing::{Doing, What};
 use super::flow::{Flow, FlowState, Interrupt};
 use super::position::{Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
@@ -81,6 +82,9 @@ pub(super) struct Guide<S> {
     committing: VecDeque<Committing<S>>,
     pub(super) doing: Option<Doing>,
     pub(super) wishes: Arc<Wishes<S>>,
+    pub(super) deciding: Option<Deciding>,
+    /// What was asked while it was being decided whether the guide is cancelled.
+    pub(super) held: VecDeque<Ask<S>>,
     /// Code was given up in this drive before it ended: a thread may still be at it.
     pub(super) gave_up: bool,
     /// The gate is held, until it is known what is at the frontier.
@@ -139,6 +143,8 @@ impl<S: FlowState> Guide<S> {
             committing: VecDeque::new(),
             doing: None,
             wishes: Arc::new(Wishes::new()),
+            deciding: None,
+            held: VecDeque::new(),
             gave_up: false,
             holds: false,
         };
@@ -183,28 +189,19 @@ impl<S: FlowState> Guide<S> {
             if let Some(finished) = self.finished()? {
                 return Poll::Ready(Ok(finished));
             }
-            if let Some(doing) = &mut self.doing {
-                let polled = catch_unwind(AssertUnwindSafe(|| doing.code.as_mut().poll(task)));
-                let ended = match polled {
-                    Ok(Poll::Ready(ended)) => Some(ended.map_err(|error| failing(&*error))),
-                    Ok(Poll::Pending) => None,
-                    Err(panic) => Some(Err(panicked(&*panic))),
-                };
-                if let Some(ended) = ended {
-                    self.ended(ended);
-                    continue;
-                }
-                if self.grant() {
-                    continue;
-                }
-                if self.is_late(task) {
-                    self.gave_up = true;
-                    let failing = self.late();
-                    self.ended(Err(failing));
-                    continue;
-                }
+            if self.decide(task) {
+                continue;
+            }
+            if self.poll_doing(task) {
+                continue;
             }
             if self.holds && self.poll_gate(task) {
+                continue;
+            }
+            if self.deciding.is_none()
+                && let Some(held) = self.held.pop_front()
+            {
+                self.obey(held);
                 continue;
             }
             match self.desk.poll_ask(task) {
