@@ -14,6 +14,7 @@ mod model;
 mod navigation;
 mod opening;
 mod together;
+mod undoing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

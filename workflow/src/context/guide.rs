@@ -12,9 +12,9 @@ use super::wait::Operation;
 use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Body as Recording, Claim, Failure, FailureKind, Finished, Frontier, Kept, Location,
-    Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp, newest_position,
-    position_location,
+    self, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Frontier, Kept,
+    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp,
+    newest_position, position_location,
 };
 
 /// The channel on which a guide waits for what its drivers say. No user's channel has this name.
@@ -128,6 +128,30 @@ impl Ground {
     /// Whether a note is durable.
     pub fn poll_noted(&self, noted: Noted, task: &Context<'_>) -> Poll<()> {
         self.run().replay().poll_noted(noted, task.waker())
+    }
+
+    /// Deletes, with the next batch, what the visits of a stage have recorded.
+    pub fn forget_visits(&self, stage: &str) {
+        self.run().replay().forget(Location::root().branch(stage));
+    }
+
+    // ===== the ledger =====
+
+    /// A visit has effects that are undone by the stage's own undo; it is `done`, or not yet.
+    pub fn arm(&self, stage: &str, number: u32, done: bool) {
+        let output = done.then(|| Payload::json(number.to_string().into_bytes()));
+        let visit = visit_location(stage, number);
+        self.run()
+            .replay()
+            .arm_visit(visit, stage.to_owned(), output);
+    }
+
+    /// The ledger, one entry after the other.
+    pub fn undoing(&self) -> Unmaking {
+        Unmaking {
+            run: Arc::clone(self.run()),
+            _up: self.stay_up(),
+        }
     }
 
     // ===== visits =====
@@ -291,6 +315,53 @@ impl<T: Recorded> Claimed<T> {
         let outcome =
             encoded.map_err(|(kind, text)| Failure::new(kind, self.location.clone(), text));
         self.run.replay().answer(self.claim, outcome);
+    }
+}
+
+/// The undoing of a run's ledger, newest entry first. The run does not rest meanwhile.
+#[derive(Debug)]
+pub struct Unmaking {
+    run: Arc<Run>,
+    _up: Up,
+}
+
+impl Unmaking {
+    /// Waits until all that the run has said so far is durable: that it is undone, for one.
+    pub async fn said(&self) {
+        let said = self.run.replay().said();
+        let run = &self.run;
+        std::future::poll_fn(|task| run.replay().poll_noted(said, task.waker())).await;
+    }
+
+    /// The newest entry that is open.
+    pub fn newest(&self) -> Option<LedgerEntry> {
+        self.run.replay().ledger().newest().cloned()
+    }
+
+    /// Records what became of an attempt, or why there was none.
+    pub async fn undone(
+        &self,
+        entry: &LedgerEntry,
+        outcome: Result<(), BoxError>,
+        skipped: Option<&str>,
+    ) {
+        let outcome = outcome.map_err(|error| {
+            let kind = FailureKind::Exhausted;
+            Failure::from_error(kind, entry.location.clone(), "", &*error)
+        });
+        let attempt = entry.attempts + u32::from(skipped.is_none());
+        let skipped = skipped.map(str::to_owned);
+        let run = &self.run;
+        let noted = run
+            .replay()
+            .note_undone(entry.number, attempt, outcome, skipped);
+        std::future::poll_fn(|task| run.replay().poll_noted(noted, task.waker())).await;
+    }
+
+    /// Waits before the next attempt.
+    pub async fn pause(&self, tried: u32) {
+        let wait = Backoff::DEFAULT.wait(tried, 0.0);
+        self.run.host().sleep(wait).await;
     }
 }
 

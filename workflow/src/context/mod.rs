@@ -50,7 +50,7 @@ pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
 pub use fragment::{Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
-pub use guide::{Asking, Claimed, Ground, GroundCode, Limit, Up, Visiting};
+pub use guide::{Asking, Claimed, Ground, GroundCode, Limit, Unmaking, Up, Visiting};
 pub use host::{Desk, Host, Left, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
 pub use join_all::{Items, JoinAllRun, Slot};

@@ -47,6 +47,8 @@ impl<S: FlowState> Guide<S> {
             Command::Check => self.check(answer, key),
             Command::Edit(edit) => self.edit(edit, answer, key),
             Command::Cancel => self.cancel(answer, key),
+            Command::Rollback => self.roll_back(answer, key),
+            Command::Start(state) => self.start(state, answer, key),
         }
     }
 
@@ -73,7 +75,7 @@ impl<S: FlowState> Guide<S> {
     /// A command that was obeyed before: nothing is done, and the answer says where the guide is.
     fn answer_again(&mut self, asked: Asked, revision: u64, answering: Answering) {
         let answer = match asked {
-            Asked::Edit | Asked::Cancel => Answer::Revision(revision),
+            Asked::Edit | Asked::Cancel | Asked::Rollback => Answer::Revision(revision),
             Asked::Check => Answer::Found(self.now.position.problems.clone()),
             _ => self.here(),
         };
@@ -112,6 +114,20 @@ impl<S: FlowState> Guide<S> {
     ) {
         let next = self.course().moved(landing, skips, self.ground.now());
         self.arrive(next, answering, key);
+    }
+
+    /// Begins again, after a rollback.
+    fn start(&mut self, state: S, answering: Answering, key: Option<String>) {
+        let now = self.ground.now();
+        let before = std::mem::replace(&mut self.now.state, state);
+        let started = guarded(|| self.course().started(now)).and_then(|started| started);
+        match started {
+            Ok(next) => self.arrive(next, answering, key),
+            Err(refused) => {
+                self.now.state = before;
+                self.owe(answering, Err(refused));
+            }
+        }
     }
 
     fn back(&mut self, answering: Answering, key: Option<String>) {

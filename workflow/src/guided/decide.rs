@@ -19,6 +19,8 @@ pub(super) enum Asked {
     Check,
     Edit,
     Cancel,
+    Rollback,
+    Start,
 }
 
 impl Asked {
@@ -31,9 +33,12 @@ impl Asked {
             | (Self::Back | Self::Retry, Failed)
             | (Self::Check, Idle | Waiting | Blocked | Failed)
             | (Self::Edit, Idle | Waiting | Working | Blocked | Failed)
-            | (Self::Cancel, Idle | Waiting | Working | Blocked | Failed | RollingBack) => {
+            | (Self::Cancel, Idle | Waiting | Working | Blocked | Failed | RollingBack)
+            | (Self::Rollback, Idle | Waiting | Blocked | Failed | RollingBack)
+            | (Self::Start, Idle) => {
                 return Ok(());
             }
+            (Self::Start, _) => Refused::AlreadyStarted,
             (_, Cancelled) => Refused::Cancelled,
             (_, Working) => Refused::Busy,
             (Self::Retry, Idle | Waiting | Completed) => Refused::NothingToRetry,
@@ -188,6 +193,25 @@ impl<S> Course<'_, S> {
         next.status = Status::Cancelled;
         next.completed_at = Some(now);
         next.say(Event::Cancelled);
+        next
+    }
+
+    /// The position when what was done begins to be undone.
+    pub(super) fn rolls_back(&self) -> Position {
+        let mut next = self.position.then();
+        next.problems.clear();
+        next.failure = None;
+        next.live = None;
+        next.status = Status::RollingBack;
+        next.say(Event::RollingBack);
+        next
+    }
+
+    /// The position when it is undone.
+    pub(super) fn rolled_back(&self) -> Position {
+        let mut next = self.position.then();
+        next.reset();
+        next.say(Event::RolledBack);
         next
     }
 

@@ -34,6 +34,8 @@ pub(super) enum Command<S> {
     Check,
     Edit(Box<dyn FnOnce(&mut S) + Send>),
     Cancel,
+    Rollback,
+    Start(S),
 }
 
 impl<S> Command<S> {
@@ -46,6 +48,8 @@ impl<S> Command<S> {
             Self::Check => Asked::Check,
             Self::Edit(_) => Asked::Edit,
             Self::Cancel => Asked::Cancel,
+            Self::Rollback => Asked::Rollback,
+            Self::Start(_) => Asked::Start,
         }
     }
 }

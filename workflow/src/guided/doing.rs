@@ -19,14 +19,14 @@ const LEAVING: &str = "\0leave";
 
 /// The code of a stage under way. Fields are dropped in order: the code before its scope.
 pub(super) struct Doing {
-    code: BoxFut<'static, Result<(), BoxError>>,
+    pub(super) code: BoxFut<'static, Result<(), BoxError>>,
     /// How it ended, until something follows from that.
-    ended: Option<Result<(), Failing>>,
+    pub(super) ended: Option<Result<(), Failing>>,
     pub(super) what: What,
-    answering: Option<Answering>,
-    key: Option<String>,
-    limit: Option<Limit>,
-    visiting: Visiting,
+    pub(super) answering: Option<Answering>,
+    pub(super) key: Option<String>,
+    pub(super) limit: Option<Limit>,
+    pub(super) visiting: Option<Visiting>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) enum What {
     Body,
     /// What the stage does when it is left.
     Leave,
+    /// The undos of what was done.
+    Undo,
 }
 
 impl<S: FlowState> Guide<S> {
@@ -70,7 +72,7 @@ impl<S: FlowState> Guide<S> {
             answering: Some(answering),
             key,
             limit: None,
-            visiting,
+            visiting: Some(visiting),
         });
         self.show();
         None
@@ -79,6 +81,7 @@ impl<S: FlowState> Guide<S> {
     /// Writes a position that stands at a stage, and begins that stage's body, if it has one: then the command is answered when that has
     /// ended.
     pub(super) fn arrive(&mut self, next: Position, answering: Answering, key: Option<String>) {
+        self.arm(&next);
         if next.live.is_none() {
             let here = match next.status {
                 Status::Completed => Answer::At(None),
@@ -134,7 +137,7 @@ impl<S: FlowState> Guide<S> {
             answering: None,
             key: None,
             limit: visit.deadline.map(|deadline| visiting.limit(deadline)),
-            visiting,
+            visiting: Some(visiting),
         });
     }
 
@@ -248,6 +251,7 @@ impl<S: FlowState> Guide<S> {
         self.open_gate();
         match what {
             What::Body => self.body_ended(ended),
+            What::Undo => self.undone(ended),
             What::Leave => {
                 let Some(answering) = answering else { return };
                 let left = ended.map_err(Refused::Leave);

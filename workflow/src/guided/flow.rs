@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::position::{Problems, StageName};
-use super::stage::{Stage, Work};
+use super::stage::{Stage, Undone, Work};
+use crate::codec::BoxError;
 use crate::context::{BoxFut, Fragment, Recorded, StepError};
 
 /// What a flow asks of the person's data: `S` is written with every revision.
@@ -18,6 +19,7 @@ impl<S: Recorded + Clone + Send + Sync + 'static> FlowState for S {}
 pub(super) type Test<S> = Arc<dyn Fn(&S) -> bool + Send + Sync>;
 type Check<S> = Arc<dyn Fn(&S, &mut Problems) + Send + Sync>;
 type ExitGuard<S> = Arc<dyn Fn(S) -> BoxFut<'static, bool> + Send + Sync>;
+type Undo<S> = Arc<dyn Fn(Undone<S>) -> BoxFut<'static, Result<(), BoxError>> + Send + Sync>;
 type Hook<S> = Arc<dyn Fn(Stage<S>) -> Work + Send + Sync>;
 
 /// A flow that a person is led through, checked. Cheap to clone.
@@ -89,6 +91,8 @@ pub(super) struct Hooks<S> {
     pub(super) revisit: Revisit,
     pub(super) interrupt: Interrupt,
     pub(super) timeout: Option<Duration>,
+    pub(super) undo: Option<Undo<S>>,
+    pub(super) undo_unfinished: bool,
 }
 
 impl<S> Flow<S> {
@@ -247,6 +251,8 @@ pub struct StageBuilder<S> {
     revisit: Revisit,
     interrupt: Interrupt,
     timeout: Option<Duration>,
+    undo: Option<Undo<S>>,
+    undo_unfinished: bool,
 }
 
 /// Begins to describe a stage: what a person is asked, or something that is done, or both.
@@ -261,6 +267,8 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         revisit: Revisit::Keep,
         interrupt: Interrupt::Ask,
         timeout: None,
+        undo: None,
+        undo_unfinished: false,
     }
 }
 
@@ -381,6 +389,26 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// Takes back what a visit of the stage did, when the guide is rolled back: called once per visit that was left by `next`, newest
+    /// first, and again while it fails. It may come twice, if the process ends while it runs.
+    pub fn undo<F, E>(mut self, undo: impl Fn(Undone<S>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.undo = Some(Arc::new(move |undone| {
+            let undoing = undo(undone);
+            Box::pin(async move { undoing.await.map_err(StepError::boxed) })
+        }));
+        self
+    }
+
+    /// Its undo is called also for visits that were not left by `next`: what they did is not known to be whole.
+    pub fn undo_unfinished(mut self) -> Self {
+        self.undo_unfinished = true;
+        self
+    }
+
     fn into_hooks(self) -> Hooks<S> {
         Hooks {
             name: StageName::new(self.node.name),
@@ -392,6 +420,8 @@ impl<S> StageBuilder<S> {
             revisit: self.revisit,
             interrupt: self.interrupt,
             timeout: self.timeout,
+            undo: self.undo,
+            undo_unfinished: self.undo_unfinished,
         }
     }
 }

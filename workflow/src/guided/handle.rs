@@ -328,6 +328,17 @@ impl<S: FlowState> Guide<S> {
         self.press(Command::Cancel, revision)
     }
 
+    /// Undoes what the guide did, newest first, and takes it back to before it began; gives the revision that is there then. What keeps
+    /// failing is told, and may be tried again: what was undone by then is not undone again.
+    pub fn rollback(&self) -> Press<S, u64> {
+        self.press(Command::Rollback, revision)
+    }
+
+    /// Begins again, after a rollback.
+    pub fn start(&self, state: S) -> Press<S, Moved> {
+        self.press(Command::Start(state), moved)
+    }
+
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
         Press {
             guide: self.clone(),

@@ -54,6 +54,7 @@ mod position;
 mod refused;
 mod run;
 mod stage;
+mod undoing;
 mod view;
 
 pub use faults::{Fault, Faults};
@@ -62,5 +63,5 @@ pub use graph::{Exit, Graph, Node};
 pub use handle::{Changes, Guide, GuideAt, Moved, OpenError, Press};
 pub use position::{Entry, Event, Failing, FailingKind, Problem, Problems, StageName, Status};
 pub use refused::Refused;
-pub use stage::{Edit, Editing, Stage};
+pub use stage::{Edit, Editing, Stage, Undone};
 pub use view::{Actions, Progress, StageView, View};

@@ -226,6 +226,10 @@ pub enum Event {
     Completed,
     /// It was given up.
     Cancelled,
+    /// What it did begins to be undone.
+    RollingBack,
+    /// What it did is undone.
+    RolledBack,
 }
 
 /// A place on the way that was walked.
@@ -426,6 +430,18 @@ impl Position {
             });
             self.status = Status::Working;
         }
+    }
+
+    /// As before it began, but for the numbers of its visits: the next of each stage begins anew.
+    pub(super) fn reset(&mut self) {
+        let visits = self.visits.values_mut();
+        visits.for_each(|visits| visits.first = visits.last + 1);
+        *self = Self {
+            revision: self.revision,
+            visits: std::mem::take(&mut self.visits),
+            answered: std::mem::take(&mut self.answered),
+            ..Self::idle(self.version, self.fingerprint)
+        };
     }
 
     pub(super) fn fail(&mut self, failing: Failing) {

@@ -31,6 +31,8 @@ pub enum Refused {
     NothingToRetry,
     /// The flow's exit guard does not let it be cancelled.
     GuardSaidNo,
+    /// It was started before, and not rolled back since.
+    AlreadyStarted,
     /// It was cancelled.
     Cancelled,
     /// It came to its end before.
@@ -72,6 +74,7 @@ impl fmt::Display for Refused {
             Self::NotSkippable => f.write_str("this stage cannot be skipped"),
             Self::NothingToRetry => f.write_str("there is nothing to try again"),
             Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),
+            Self::AlreadyStarted => f.write_str("it was started before"),
             Self::Cancelled => f.write_str("it was cancelled"),
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),

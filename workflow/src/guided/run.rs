@@ -158,7 +158,11 @@ impl<S: FlowState> Guide<S> {
                 guide.ground.hold_gate();
                 guide.enter(&live, None, false);
             }
-            let view = View::of(&guide.flow, &guide.now, false);
+            let rolls_back = guide.now.position.status == Status::RollingBack;
+            if rolls_back && guide.now.position.failure.is_none() {
+                guide.undo();
+            }
+            let view = View::of(&guide.flow, &guide.now, rolls_back);
             guide.desk.show(Arc::new(view));
         }
         Ok(guide)
@@ -173,6 +177,7 @@ impl<S: FlowState> Guide<S> {
             detail: format!("the flow `{}` cannot be begun: {refused}", self.flow.name()),
         })?;
         let state = self.now.state.clone();
+        self.arm(&started);
         if let Err(refused) = self.commit(started, state, None) {
             return Err(Park {
                 reason: ParkReason::Encode,
@@ -226,8 +231,8 @@ impl<S: FlowState> Guide<S> {
     }
 
     pub(super) fn show(&self) {
-        let leaving = matches!(&self.doing, Some(doing) if doing.what == What::Leave);
-        let view = View::of(&self.flow, &self.durable, leaving);
+        let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
+        let view = View::of(&self.flow, &self.durable, busy);
         self.desk.show(Arc::new(view));
     }
 

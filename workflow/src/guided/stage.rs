@@ -75,6 +75,20 @@ impl<S: FlowState> Stage<S> {
     }
 }
 
+/// A visit of a stage that is to be undone.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Undone<S> {
+    /// The stage.
+    pub stage: StageName,
+    /// Which visit of it.
+    pub visit: u32,
+    /// Whether it was left by `next`.
+    pub finished: bool,
+    /// The person's data, as it is before the rollback takes it back.
+    pub state: S,
+}
+
 /// What the code of a stage asks of the loop.
 pub(super) enum Wish<S> {
     Edit(Box<dyn FnOnce(&mut S) + Send>),
