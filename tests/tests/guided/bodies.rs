@@ -241,7 +241,7 @@ async fn side_by_side(number: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-// GDE-RTY-03 GDE-PAR-01: all branches run to their end, and only the failed one is tried again.
+// GDE-RTY-03: all branches run to their end, and only the failed one is tried again.
 #[tokio::test(start_paused = true)]
 async fn a_retry_of_branches_runs_only_those_that_failed() {
     let (world, flow) = (
@@ -261,7 +261,6 @@ async fn a_retry_of_branches_runs_only_those_that_failed() {
     assert_eq!(trace().take(), ["bad"]);
 }
 
-// GDE-OPS-01
 #[tokio::test(start_paused = true)]
 async fn a_stage_that_is_entered_again_keeps_or_begins_anew_as_it_says() {
     for (revisit, again) in [

@@ -59,7 +59,7 @@ async fn a_cancelled_guide_is_stored_where_it_was() {
     assert_eq!(engine.status("g").await.unwrap().state, RunState::Cancelled);
 }
 
-// GDE-CAN-03 GDE-CAN-20
+// GDE-CAN-03
 #[tokio::test(start_paused = true)]
 async fn a_body_that_runs_is_given_up_and_the_move_ends_cancelled() {
     let (world, flow) = (World::new(), guarded());

@@ -90,7 +90,6 @@ async fn waits_for_an_answer() -> Result<(), Failure> {
     Ok(())
 }
 
-// GDE-RES-18
 #[tokio::test(start_paused = true)]
 async fn a_limit_passes_while_nobody_drives_the_guide() {
     let flow = limited(3_600_000, |_| waits_for_an_answer());
@@ -165,6 +164,7 @@ async fn a_thread_that_ignores_the_limit_holds_back_the_next_try_until_it_ended(
     timed_out(guide.next().await);
     assert_eq!(guide.retry().await, Err(Refused::StillStopping));
     assert_eq!(guide.back().await, Err(Refused::StillStopping));
+    assert_eq!(guide.rollback().await, Err(Refused::StillStopping));
     guide.edit(|form| form.number = 1).await.unwrap();
     let_go.send(()).unwrap();
     let mut tries = 0;

@@ -47,7 +47,7 @@ async fn next_leaves_a_stage_and_enters_the_next_one_and_ends_at_the_terminal() 
     assert!(trace().take().contains(&"leave c".to_owned()));
 }
 
-// GDE-NAV-05 GDE-DEF-07: guards decide in order, and the order of the stages does not.
+// GDE-NAV-05: guards decide in order, and the order of the stages does not.
 #[tokio::test(start_paused = true)]
 async fn the_first_open_exit_is_taken_and_later_guards_are_not_asked() {
     let flow = flow([

@@ -8,7 +8,7 @@ use workflow_tests::{World, pass};
 
 use super::{Form, engine, flow, history, questions, row, started, trace};
 
-// GDE-RES-01 GDE-PER-08
+// GDE-RES-01
 #[tokio::test(start_paused = true)]
 async fn where_nothing_was_started_nothing_is_opened() {
     let (world, flow) = (World::new(), questions());

@@ -112,7 +112,7 @@ async fn a_command_with_a_key_is_obeyed_once_also_across_a_restart() {
     assert_eq!(history(&guide.view()), ["a", "b"]);
 }
 
-// GDE-NAV-02 GDE-RES-20
+// GDE-NAV-02
 #[tokio::test(start_paused = true)]
 async fn a_guide_is_started_once() {
     let (world, flow) = (World::new(), questions());

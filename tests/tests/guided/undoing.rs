@@ -41,7 +41,7 @@ fn row() -> Flow<Form> {
     ])
 }
 
-// GDE-RBK-01 GDE-RBK-02 GDE-RBK-04 GDE-RBK-12 GDE-RBK-15 GDE-RBK-16 GDE-RBK-17
+// GDE-RBK-04 GDE-RBK-12 GDE-RBK-15 GDE-RBK-16 GDE-RBK-17
 #[tokio::test(start_paused = true)]
 async fn what_was_completed_is_undone_newest_first_and_the_guide_begins_again() {
     let (world, flow) = (World::new(), row());
@@ -94,7 +94,7 @@ async fn what_was_completed_is_undone_newest_first_and_the_guide_begins_again() 
     assert_eq!(twice, Err(Refused::AlreadyStarted));
 }
 
-// GDE-RBK-05 GDE-RBK-17: a stage that was not left, or failed, only if it says so.
+// GDE-RBK-17: a stage that was not left, or failed, only if it says so.
 #[tokio::test(start_paused = true)]
 async fn an_unfinished_stage_is_undone_only_if_it_says_so() {
     for unfinished in [false, true] {
@@ -226,7 +226,7 @@ async fn a_rollback_that_is_cut_off_goes_on_by_itself() {
     }
     let rolling = tokio::spawn(guide.rollback().into_future());
     pass(50).await;
-    // GDE-CON-02 GDE-RBK-08
+    // GDE-CON-02
     assert_eq!(guide.rollback().await, Err(Refused::Busy));
     assert!(guide.view().busy);
     rolling.abort();

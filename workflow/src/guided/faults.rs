@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(check(&graph), []);
     }
 
-    // GDE-DEF-01 GDE-DEF-02: one misspelt target is one fault, and says nothing of what can be reached.
+    // GDE-DEF-11: one misspelt target is one fault, and says nothing of what can be reached.
     #[test]
     fn a_misspelt_target_is_told_with_the_nearest_name() {
         let graph = started(vec![node("details", &["regoin"]), node("region", &[])]);
@@ -400,7 +400,7 @@ mod tests {
         ));
     }
 
-    // GDE-DEF-02
+    // GDE-DEF-11
     #[test]
     fn a_stage_without_a_way_to_it_names_the_start() {
         let graph = started(vec![node("a", &["b"]), node("b", &[]), node("c", &["b"])]);
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(check(&graph), [expected]);
     }
 
-    // GDE-DEF-04
+    // GDE-DEF-11
     #[test]
     fn a_circle_without_an_end_is_a_dead_end() {
         let graph = started(vec![
@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(check(&endless), [Fault::NoTerminal]);
     }
 
-    // GDE-DEF-05
+    // GDE-DEF-11
     #[test]
     fn a_stage_whose_exits_are_all_guarded_may_get_stuck_unless_it_says_that_it_stays() {
         let mut nodes = vec![node("a", &["b?"]), node("b", &[])];
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(check(&started(nodes)), []);
     }
 
-    // GDE-DEF-03 GDE-DEF-07
+    // GDE-DEF-11
     #[test]
     fn names_and_starts_are_told_apart() {
         let twice = started(vec![node("a", &["b"]), node("b", &[]), node("b", &[])]);

@@ -431,7 +431,7 @@ mod tests {
     use super::super::faults::Fault;
     use super::*;
 
-    // GDE-DEF-11 GDE-DEF-12
+    // GDE-DEF-11
     #[test]
     fn a_flow_with_several_mistakes_is_not_built_and_all_are_told() {
         let flow = Flow::<u32>::builder("f")
