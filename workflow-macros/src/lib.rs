@@ -6,6 +6,7 @@
 mod corpus;
 mod diagnostics;
 mod expand;
+mod lock;
 mod messages;
 mod model;
 #[cfg(test)]
@@ -86,6 +87,33 @@ pub fn fragment(
     guarded(args, item, expand_fragment)
 }
 
+/// Writes `workflow.lock` or compares it, in a test of the package whose workflows it locks.
+///
+/// The lock stands beside the package's `Cargo.toml`, is committed, and lists every site of its workflows and fragments with
+/// the types of what is recorded. While it is there, an edit that a live run would not survive does not compile, and the
+/// error quotes the lock's line and says the ways out. Without it nothing is checked.
+///
+/// ```ignore
+/// #[test]
+/// fn live_runs_survive_this_code() {
+///     workflow::lock!();
+/// }
+/// ```
+///
+/// | `cargo test` with | |
+/// |---|---|
+/// | nothing | passes when every live run survives; says on stderr what the lock does not list yet |
+/// | `WORKFLOW_LOCK=check` | fails when the lock is not what would be written: for the pipeline that deploys |
+/// | `WORKFLOW_LOCK=write` | writes the lock; whatever was edited is accepted |
+/// | `WORKFLOW_LOCK=write:checkout/mail,refund` | the same, but only edits at these sites, or in these workflows, are accepted |
+///
+/// Reads `src`; `lock!("src", "examples/shop.rs")` reads these, from the directory of `Cargo.toml`. What stands under
+/// `#[cfg(test)]` is no part of it; what stands under another condition is, with the condition.
+#[proc_macro]
+pub fn lock(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    lock::write(input.into()).into()
+}
+
 /// A panic in here is a bug of ours: the item stays, so that only one error is seen, and it says so.
 fn guarded(
     args: proc_macro::TokenStream,
@@ -130,8 +158,18 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         &krate,
         &mut errors,
     );
+    let watched = lock::check(
+        &lock::Expanded {
+            item: lock::Item::Workflow,
+            name: &name,
+            ident: &function.sig.ident,
+            parameters: &model.parameters,
+            walked: &walked,
+        },
+        &mut errors,
+    );
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
-    with(errors, expanded)
+    with(errors, quote!(#expanded #watched))
 }
 
 fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -172,7 +210,17 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         &krate,
         &mut errors,
     );
-    let expanded = expand::fragment(&function, &block, &walked, &krate);
+    let watched = lock::check(
+        &lock::Expanded {
+            item: lock::Item::Fragment,
+            name: &model::workflow_name(&function.sig),
+            ident: &function.sig.ident,
+            parameters: &[],
+            walked: &walked,
+        },
+        &mut errors,
+    );
+    let expanded = expand::fragment(&function, &block, &walked, &krate, &watched);
     with(errors, expanded)
 }
 

@@ -82,6 +82,7 @@
 //! - other workflows, awaited as a [`Call`].
 //!
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
+//! [`Graph`] is the picture of a workflow, `checkout::GRAPH`; [`RunHandle::graph`] lays a run over it.
 //! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
 //! underneath, without clock, IO or runtime.
 //!
@@ -110,10 +111,14 @@ pub mod context;
 mod engine;
 #[cfg(feature = "engine")]
 mod error;
+pub mod graph;
 #[cfg(all(feature = "engine", feature = "redb"))]
 pub mod guide;
+#[cfg(feature = "engine")]
+pub mod guided;
 #[cfg(feature = "axum")]
 pub mod http;
+mod lock;
 mod macros;
 pub mod replay;
 pub mod store;
@@ -121,8 +126,9 @@ pub mod store;
 pub mod testing;
 
 pub use bytes::Bytes;
+pub use graph::Graph;
 pub use uuid::Uuid;
-pub use workflow_macros::{fragment, step, workflow};
+pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{

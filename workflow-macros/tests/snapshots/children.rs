@@ -23,6 +23,15 @@ impl order {
     pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
     /// Everything durable it does, in source order.
     pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+    /// How they stand in each other and follow each other: to be drawn.
+    pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__order__give_one_another_name {
+    () => {};
 }
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for order {
@@ -31,6 +40,7 @@ impl workflow::Workflow for order {
         workflow::Site::new("left", workflow::Kind::Step, "left", ::core::file!(), 1),
         workflow::Site::new("parcel", workflow::Kind::Call, "parcel", ::core::file!(), 1),
     ];
+    const OUTLINE: &'static str = "step left of parcel\ncall parcel\n";
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
     fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
@@ -97,3 +107,6 @@ impl workflow::Workflow for order {
         )
     }
 }
+const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
+    "WORKFLOW_LOCK"
+);

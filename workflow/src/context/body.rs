@@ -42,6 +42,13 @@ impl Future for Body {
     }
 }
 
+impl Body {
+    /// A body from code that is the library's own.
+    pub(super) fn of(run: Arc<Run>, code: BoxFut<'static, Result<Finished, Park>>) -> Self {
+        Self { run, code }
+    }
+}
+
 /// The body of a workflow, from its code.
 pub fn body<W: Workflow>(
     args: Args,
@@ -95,7 +102,7 @@ fn failure_of(
     thrown::returned(error, name, Location::root(), typed.map(Payload::json))
 }
 
-fn encode_result<T: super::Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
+pub(super) fn encode_result<T: super::Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
     let sealed = match codec::encode(value) {
         Ok(encoded) => run.seal(encoded.json),
         Err(error) => Err(error.into()),
@@ -111,7 +118,7 @@ fn encode_result<T: super::Recorded>(run: &Run, value: &T) -> Result<Payload, Pa
 }
 
 /// What a panic said.
-pub(super) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         return (*text).to_owned();
     }

@@ -189,4 +189,10 @@ impl Cx {
     pub(super) fn location_of(&self, site: &Site) -> Location {
         self.run.replay().site_location(self.scope, site)
     }
+
+    /// Where what a site derives is derived from: the site's location, but in a visit that goes on from an earlier one.
+    pub(super) fn origin_of(&self, site: &Site) -> Location {
+        let replay = self.run.replay();
+        replay.origin(&replay.site_location(self.scope, site))
+    }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::board::Boards;
 use super::clock::{Clock, SystemClock};
+use super::desks::Desks;
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
 use super::mail::MessageIds;
@@ -74,9 +75,13 @@ impl EngineBuilder {
     }
 
     /// Adds a workflow by its function: `.workflow(checkout)`.
-    pub fn workflow<Arguments, F: Definition<Arguments>>(mut self, _function: F) -> Self {
-        let entry = Entry::of::<F::Workflow>();
-        if let Some(before) = self.registry.add(entry) {
+    pub fn workflow<Arguments, F: Definition<Arguments>>(self, _function: F) -> Self {
+        self.entry(Entry::of::<F::Workflow>())
+    }
+
+    /// Adds whatever has a name and code.
+    pub(crate) fn entry(mut self, entry: Entry) -> Self {
+        if let Some(before) = self.registry.add(entry.clone()) {
             self.twice.get_or_insert((before, entry));
         }
         self
@@ -211,7 +216,7 @@ impl EngineBuilder {
     }
 
     fn is_unambiguous(&self) -> Result<(), BuildError> {
-        match self.twice {
+        match &self.twice {
             None => Ok(()),
             Some((first, second)) => Err(BuildError::SameName {
                 name: first.name,
@@ -245,6 +250,7 @@ impl EngineBuilder {
             boards: Boards::default(),
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),
+            desks: Desks::default(),
             opened_at,
             room: Arc::new(Semaphore::new(self.in_memory)),
             door: Arc::new(Semaphore::new(DOOR)),

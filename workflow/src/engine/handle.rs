@@ -12,6 +12,7 @@ use super::{AttachError, Cancel, Engine, ParkedRun};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
+use crate::graph::RunGraph;
 use crate::replay::{Body, History, InvalidRunId, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Parked, StoreError};
 
@@ -164,6 +165,15 @@ impl<W: Workflow> RunHandle<W> {
     /// The store failed.
     pub async fn export(&self) -> Result<History, AttachError> {
         self.engine.export(self.id.as_str()).await
+    }
+
+    /// The run so far, laid over the picture of its workflow: `run.graph().await?.mermaid()`. The [guide](crate::guide::graph)
+    /// shows one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn graph(&self) -> Result<RunGraph, Error> {
+        Ok(W::GRAPH.of_run(&self.history().await?))
     }
 
     /// Follows the run's committed records from number `from` on (1 is the first), until the run has ended.

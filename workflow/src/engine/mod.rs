@@ -8,6 +8,7 @@ mod builder;
 mod cancel;
 mod clock;
 mod control;
+mod desks;
 mod driver;
 mod error;
 mod handle;
@@ -47,14 +48,16 @@ pub use preflight::{
 };
 pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
+pub(crate) use registry::Entry;
 pub use rollback::SkipUndoError;
 
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, History, RunId, RunKey, RunState, Timestamp};
-use crate::store::{Appended, CHILD_ENDED, Identity, Page, Parked, RunFilter, RunRow, Store};
+use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
+use desks::Desks;
 use hooks::Reporter;
 use host::Random;
 use live::Live;
@@ -92,7 +95,7 @@ const HOOKS: Duration = Duration::from_secs(1);
 /// ```
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// Held by the public clones only: when the last one goes, so does the scheduler.
     _alive: Arc<Alive>,
 }
@@ -115,6 +118,7 @@ pub(crate) struct Inner {
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
+    pub(crate) desks: Desks,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
@@ -459,7 +463,8 @@ impl Status {
             waits_for: match row.waits {
                 Some(channels) if row.state == RunState::Waiting => channels
                     .into_iter()
-                    .filter(|channel| channel != CHILD_ENDED)
+                    // Those of the engine's own begin with a NUL.
+                    .filter(|channel| !channel.starts_with('\0'))
                     .collect(),
                 _ => Vec::new(),
             },

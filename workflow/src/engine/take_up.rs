@@ -12,7 +12,7 @@ use super::quarantine::Claim;
 use super::registry::Entry;
 use super::rollback::Rollback;
 use super::{Inner, retry};
-use crate::replay::{Begun, Ledger, ParkReason, Record, Replay, RunKey, RunState};
+use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, RunKey, RunState};
 use crate::store::{Loaded, RunRow, StoreError};
 
 /// A run on its way into memory. Nobody else brings it there.
@@ -64,10 +64,10 @@ pub(super) enum Course {
 }
 
 impl Course {
-    fn entry(&self) -> Option<Entry> {
+    fn entry(&self) -> Option<&Entry> {
         match self {
             Self::Stands(_) => None,
-            Self::Unwinds(entry, _) | Self::Replays { entry, .. } => Some(*entry),
+            Self::Unwinds(entry, _) | Self::Replays { entry, .. } => Some(entry),
         }
     }
 }
@@ -88,6 +88,20 @@ impl Inner {
         }
         let hopeless = claim.hopeless().filter(|_| row.state != RunState::Parked);
         Course::Replays { entry, hopeless }
+    }
+
+    /// A run's machine, from its history.
+    pub(super) fn replay_of(
+        &self,
+        entry: &Entry,
+        history: Vec<Record>,
+        row: &RunRow,
+    ) -> Result<Replay, HistoryError> {
+        let Some(alive) = entry.alive else {
+            return Replay::load(history, self.code, row.standing());
+        };
+        let alive = alive(&*self.codec, &history);
+        Replay::load_alive(history, self.code, row.standing(), &alive)
     }
 
     /// Brings a run back into memory, when there is room, if it is not there.
@@ -193,7 +207,7 @@ impl Inner {
         if let Some(exit) = self.stake(&live, &mut row, claim).await {
             return self.left_memory(&live, exit);
         }
-        let mut replay = Replay::load(history, self.code, row.standing());
+        let mut replay = self.replay_of(&entry, history, &row);
         if let Ok(replay) = &mut replay {
             replay.handle_unclean(claim.died, self.clock.now());
         }

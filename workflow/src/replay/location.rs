@@ -120,6 +120,11 @@ impl Location {
         }
     }
 
+    /// The location that lies below this one as these whole segments say.
+    pub(super) fn join(&self, below: &[u8]) -> Self {
+        Self([&self.0[..], below].concat().into())
+    }
+
     /// Takes an encoded form as a store gives it back.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ impl Walk<'_> {
     pub(super) fn awaited(&mut self, expr: &mut Expr) {
         let Expr::Await(awaited) = expr else { return };
         ungroup(&mut awaited.base);
+        let gives = self.annotated.take();
         if let Expr::Macro(called) = peel(&awaited.base)
             && let Some(durable) = Durable::named(&called.mac.path)
         {
@@ -51,6 +52,7 @@ impl Walk<'_> {
             }
             None => {}
         }
+        let calls = name::called(&awaited.base);
         self.in_site += 1;
         self.visit_expr_mut(&mut awaited.base);
         self.in_site -= 1;
@@ -65,7 +67,16 @@ impl Walk<'_> {
             return print::gate(&mut awaited.base, &cx, &site, self.krate);
         };
         let site = self.site(name, Kind::Call, span.into());
+        self.called(calls, gives);
         let cx = self.cx();
         print::gate(&mut awaited.base, &cx, &site, self.krate);
+    }
+
+    /// The site that was just found is a call of this, and gives that.
+    pub(super) fn called(&mut self, calls: Option<String>, gives: Option<String>) {
+        if let Some(details) = self.scopes.details() {
+            details.calls = calls;
+            details.gives = gives;
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::take_up::Course;
 use super::{BuildError, Engine, Inner};
 use crate::context::{Park, Run, Undo};
 use crate::error::Error;
-use crate::replay::{Begun, Ledger, ParkReason, Record, Replay, RunKey};
+use crate::replay::{Begun, Ledger, ParkReason, Record, RunKey};
 use crate::store::{BoxFuture, Loaded, Page, RunFilter, RunRow, StoreError};
 
 /// How many rows are read at a time.
@@ -198,7 +198,10 @@ impl Inner {
     ) -> Result<Option<Judged>, StoreError> {
         let entry = self.registry.get(&row.workflow);
         // What the engine would not even be built for is said once, and not of each run.
-        if entry.is_some_and(|entry| report.lacks_state(entry.name)) {
+        if entry
+            .as_ref()
+            .is_some_and(|entry| report.lacks_state(entry.name))
+        {
             return Ok(Some(Judged::unlooked(row)));
         }
         if entry.is_none() {
@@ -268,7 +271,7 @@ impl Inner {
         let input = Begun::of(&history).map(|begun| begun.input.clone());
         let id = row.id.clone();
         let gate = caught(|| {
-            let replay = match Replay::load(history, self.code, row.standing()) {
+            let replay = match self.replay_of(&entry, history, &row) {
                 Ok(replay) => replay,
                 Err(error) => {
                     return Gate::Parks(Park {
@@ -283,7 +286,7 @@ impl Inner {
             };
             let now = self.clock.now();
             let host = Arc::new(Silent { now });
-            match self.code_of(id, entry, replay, &input, host) {
+            match self.code_of(id, &entry, replay, &input, host) {
                 (run, Ok(body)) => undone_after(rehearse(&run, body, None), &run, entry.undos),
                 (_, Err(error)) => Gate::Parks(error.park()),
             }

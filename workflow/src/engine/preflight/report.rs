@@ -180,7 +180,8 @@ impl PreflightReport {
             cause.what.clear();
         }
         let index = *self.known.entry(cause).or_insert_with(|| {
-            self.findings.push(found.first(&row.workflow, entry));
+            self.findings
+                .push(found.first(&row.workflow, entry.as_ref()));
             self.findings.len() - 1
         });
         let Some(finding) = self.findings.get_mut(index) else {
@@ -198,7 +199,7 @@ impl PreflightReport {
             *finding = PreflightFinding {
                 parked: finding.parked,
                 examples: std::mem::take(&mut finding.examples),
-                ..found.first(&row.workflow, entry)
+                ..found.first(&row.workflow, entry.as_ref())
             };
         }
         finding.runs += 1;
@@ -313,7 +314,7 @@ impl Found {
     }
 
     /// The finding of which this is the first run.
-    fn first(&self, workflow: &str, entry: Option<Entry>) -> PreflightFinding {
+    fn first(&self, workflow: &str, entry: Option<&Entry>) -> PreflightFinding {
         let (reason, location, site, divergence, detail) = match self {
             Self::Diverged(divergence) => (
                 ParkReason::Diverged,

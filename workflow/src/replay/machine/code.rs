@@ -292,6 +292,7 @@ impl Replay {
             }
             Op::Failed { kind, failure } => Doing::Sent(Some(Box::new((kind, Err(failure))))),
             Op::Rollback { to } => Doing::Rolling(Rolling::new(to)),
+            Op::Asked => Doing::Asked(false),
             Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,
@@ -318,6 +319,9 @@ impl Replay {
 
     /// The operation is at the frontier, and the gate is open.
     pub(super) fn go_live(&mut self, node: u32) {
+        if self.end_kept(node) {
+            return;
+        }
         let rare = self.tree.get_mut(node).rare.as_mut();
         let (until, started) = rare.map_or((None, None), |rare| (rare.until, rare.started.take()));
         let Some(pending) = &mut self.tree.get_mut(node).op else {
@@ -351,8 +355,12 @@ impl Replay {
                     );
                 }
             }
+            Doing::Limit { until, .. } => {
+                let until = *until;
+                self.deadlines.insert((until, node));
+            }
             Doing::Recv(_) => self.begin_recv(node),
-            Doing::Rolling(_) => pending.wake(),
+            Doing::Rolling(_) | Doing::Asked(_) => pending.wake(),
             Doing::Sent(sent) => {
                 if let Some(sent) = sent.take() {
                     let (kind, sent) = *sent;

@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 
 use super::code::remember;
 use super::tree::{Doing, Pending};
-use super::{Class, Phase, Queued, Replay, Scope, Ticket};
+use super::{Class, Noted, Noting, Phase, Queued, Replay, Scope, Ticket};
 use crate::replay::{
     Body, Ended, Failure, Issued, Kind, Location, Payload, Record, Recorded, RunState, Site,
     Timestamp,
@@ -290,6 +290,39 @@ impl Replay {
             ..Queued::new(location, body, Class::Durable)
         };
         self.push(queued);
+    }
+
+    /// The effects of a visit of a stage have an undo of their own; `output` is absent while the visit has not come to a good end. Its
+    /// entry keeps the number that it was first given.
+    pub fn arm_visit(&mut self, visit: Location, undo: String, output: Option<Payload>) {
+        if self.is_stopped() {
+            return;
+        }
+        let number = self.ledger.at(&visit);
+        if let Some(known) = number {
+            self.deletes.push(ledger_location(known));
+        }
+        let number = number.unwrap_or(self.ledger.newest + 1);
+        self.push_armed(number, visit, undo, output);
+    }
+
+    /// An entry was undone, or an attempt of it failed, or it is passed over for a reason.
+    pub fn note_undone(
+        &mut self,
+        number: u64,
+        attempt: u32,
+        outcome: Result<(), Failure>,
+        skipped: Option<String>,
+    ) -> Noted {
+        let body = Body::Undone {
+            undoes: number,
+            attempt,
+            outcome,
+            skipped,
+        };
+        let location = ledger_location(number);
+        self.ledger.take(&location, &body);
+        self.note(location, body, Noting::Durable)
     }
 
     /// The entries so far are final, but for those of bodies that run beside this: what they do is not known yet.

@@ -48,28 +48,36 @@
 //! 12. There is no clock, no randomness and no hash order in here.
 
 mod ages;
+mod asked;
 mod carry;
 mod code;
 mod containers;
 mod driver;
 mod facts;
 mod inbox;
+mod kept;
 mod ledger;
 mod load;
+mod notes;
 mod progress;
 mod tree;
 mod unclean;
+mod visits;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use asked::Claim;
 pub use carry::Keeping;
 pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
 pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
+pub use kept::Kept;
 pub use load::HistoryError;
+pub use notes::{Noted, Noting, newest_position, position_location};
+pub use visits::{Alive, Held};
 
 use super::{
     Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Now,
@@ -78,9 +86,12 @@ use super::{
 use ages::Age;
 use facts::Fact;
 use inbox::Inbox;
+use kept::Keeper;
 pub use ledger::{Ledger, LedgerEntry, Undoing, Unwinding, ledger_location};
+use notes::Notes;
 use tree::{Pending, Tree};
 use unclean::Unclean;
+use visits::Gate;
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -168,6 +179,8 @@ pub enum Op {
         /// The checkpoint.
         to: Location,
     },
+    /// What the library's own code has to answer. Ask `poll_claim` beside `poll_outcome`.
+    Asked,
     /// What could not even be begun, recorded as a failure of the site.
     Failed {
         /// What was to be done.
@@ -189,6 +202,7 @@ impl Op {
             Self::Child(_) => Kind::Child,
             Self::Failed { kind, .. } => *kind,
             Self::Rollback { .. } => Kind::Rollback,
+            Self::Asked => Kind::Stage,
         }
     }
 }
@@ -409,6 +423,10 @@ pub struct Replay {
     released: bool,
     /// What is known of earlier owners that died.
     unclean: Unclean,
+    notes: Notes,
+    gate: Gate,
+    /// Visits that go on from earlier ones.
+    keepers: Vec<Keeper>,
 }
 
 impl Replay {
@@ -462,6 +480,9 @@ impl Replay {
             draining: false,
             released: false,
             unclean: Unclean::default(),
+            notes: Notes::default(),
+            gate: Gate::default(),
+            keepers: Vec::new(),
         }
     }
 

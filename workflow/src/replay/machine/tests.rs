@@ -11,6 +11,7 @@ mod facts;
 mod inbox;
 mod ledger;
 mod unclean;
+mod visits;
 
 static A: Site = Site::new("a", Kind::Step, "a", "src/x.rs", 1);
 static B: Site = Site::new("b", Kind::Step, "b", "src/x.rs", 2);

@@ -198,12 +198,19 @@ pub(super) enum Doing {
     /// What is sent, or why it cannot be, until its record is queued.
     Sent(Option<Box<(Kind, Result<Sent, Failure>)>>),
     Rolling(Rolling),
+    /// What the library's own code has to answer; true when it was asked.
+    Asked(bool),
+    /// A time limit: it ends nothing by itself, and tells whoever asks that it has passed.
+    Limit {
+        until: Timestamp,
+        over: bool,
+    },
     /// The child to be started, until it is.
     Child(Option<Box<ChildStart>>),
 }
 
 impl Doing {
-    /// What it does; absent for the end of an iteration.
+    /// What it does; absent for what is no site of the code.
     pub(super) fn kind(&self) -> Option<Kind> {
         Some(match self {
             Self::Step(_) => Kind::Step,
@@ -213,7 +220,7 @@ impl Doing {
             Self::Sent(sent) => sent.as_ref()?.0,
             Self::Rolling(_) => Kind::Rollback,
             Self::Child(_) => Kind::Child,
-            Self::Boundary(_) => return None,
+            Self::Boundary(_) | Self::Asked(_) | Self::Limit { .. } => return None,
         })
     }
 }
