@@ -237,7 +237,7 @@ async fn a_divergence_is_told_whole_by_the_log_the_status_and_the_error() {
     assert_eq!(logged.len(), 1, "{logged:?}");
     let parked = status.parked.as_ref().unwrap();
     let shown = format!("{} {} {}", status.id, status.workflow, parked.detail);
-    let hints = ["renamed, inserted", "ways out"];
+    let hints = ["removed or renamed", "ways out"];
     let parts = ["order-17", "step `note`", "`jot`", "logs.rs:"];
     for told in [&logged[0], &shown, &error] {
         for part in parts.iter().chain(&hints) {

@@ -24,7 +24,7 @@ pub struct Program {
 #[derive(Debug)]
 pub struct Said(String);
 
-/// All programs under `fail`, by folder and name.
+/// All programs under `fail`, and all edits under `lock/refused`, by folder and name.
 ///
 /// # Errors
 /// When one cannot be read, or has no `.stderr` beside it.
@@ -37,6 +37,12 @@ pub fn programs() -> io::Result<Vec<Program>> {
             if path.extension().is_some_and(|kind| kind == "rs") {
                 programs.push(Program::read(&path)?);
             }
+        }
+    }
+    for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("lock/refused"))? {
+        let path = file?.path();
+        if path.extension().is_some_and(|kind| kind == "stderr") {
+            programs.push(Program::of_edit(&path)?);
         }
     }
     programs.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
@@ -62,6 +68,27 @@ impl Program {
             about: about.join(" "),
             code: code.join("\n").trim().to_owned(),
             errors: errors(&said),
+        })
+    }
+}
+
+impl Program {
+    /// An edit of a program that is locked. One that is not of its code is told in words.
+    fn of_edit(said: &Path) -> io::Result<Self> {
+        let edit = fs::read_to_string(said.with_extension("edit"));
+        let edit = edit.or_else(|_| fs::read_to_string(said.with_extension("txt")))?;
+        let name = said.file_stem().unwrap_or_default().to_string_lossy();
+        let mut about = name.replace('_', " ");
+        if let Some(first) = about.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        about.push('.');
+        Ok(Self {
+            group: "lock".to_owned(),
+            name: name.into_owned(),
+            about,
+            code: edit.trim().to_owned(),
+            errors: errors(&fs::read_to_string(said)?),
         })
     }
 }

@@ -50,12 +50,17 @@ const GROUPS: &[(&str, &str, &str)] = &[
         "Types",
         "What has to be recorded, sent, awaited or passed on: the compiler tells, and the library adds what to do.",
     ),
+    (
+        "lock",
+        "The lock",
+        "An edit that live runs would not survive: lines with `-` became those with `+`, in the program that is locked. [`guide::lock`](crate::guide::lock) says which edits they survive.",
+    ),
 ];
 
 const HEAD: &str = "\
 Every error, with a program that causes it and the ways out.
 
-Look for the words of yours, or go by what it is about. Each program is a test in the repository, under `ui-tests/fail`, and this page is
+Look for the words of yours, or go by what it is about. Each program is a test in the repository, under `ui-tests`, and this page is
 written from them. Where it says `help:`, it says what to write instead; all errors of a function are told together.
 ";
 

@@ -8,6 +8,22 @@ use workflow_ui_tests::{Said, programs};
 
 /// What the compiler words, where the library has no say: the program, how the error begins, and why it is good enough.
 const THE_COMPILERS: &[(&str, &str, &str)] = &[
+    // Where the name itself says what to do.
+    (
+        "names/workflow_twice",
+        "the name `two_workflows_of_this_crate_",
+        "the name says that one of them needs another",
+    ),
+    (
+        "names/workflow_twice_in_a_crate",
+        "the name `two_workflows_of_this_crate_",
+        "the name says that one of them needs another",
+    ),
+    (
+        "lock/workflow_named_twice",
+        "the name `two_workflows_of_this_crate_",
+        "the name says that one of them needs another",
+    ),
     // Of the user's own types, which it tells at the user's own tokens.
     (
         "macros/sleep_type",
@@ -214,6 +230,15 @@ const SHOWN_NOWHERE: &[(&str, &str)] = &[
         "the compiler tells of the function as a whole first",
     ),
     ("help: end it with `.build()`", "a builder is everyday Rust"),
+    ("help: end it with `.over(&history)`", "as with a builder"),
+    (
+        "help: add it to a flow with `.stage(..)`",
+        "as with a builder",
+    ),
+    ("help: open it with `.open()`", "as with a builder"),
+    ("a preflight that is not awaited", "as with a step"),
+    ("an edit that is not awaited", "as with a step"),
+    ("a command that is not awaited", "as with a step"),
     ("a cancellation that is not awaited", "as with a step"),
     ("a fragment that was only called", "as with a step"),
 ];

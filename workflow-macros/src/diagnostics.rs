@@ -42,6 +42,11 @@ impl Place {
         position(self.first)
     }
 
+    /// The file of its first token, where the compiler tells.
+    pub(crate) fn file(self) -> Option<String> {
+        file(self.first)
+    }
+
     /// `src/orders.rs:31:5`, where the compiler tells.
     pub(crate) fn described(self) -> Option<String> {
         let file = file(self.first)?;

@@ -8,6 +8,7 @@ mod corpus;
 mod cost;
 mod diagnostics;
 mod expand;
+mod lock;
 mod messages;
 mod model;
 #[cfg(test)]
@@ -35,7 +36,8 @@ use crate::syntax::{Body, Function, Settings};
 /// the library's macros. `#[step]` on a statement, a `let` or an expression makes any other expression a step in place. A
 /// loop that contains a durable operation has a label, and may have `#[key(expr)]`.
 ///
-/// Options: `name = ".."` (under which it is stored; the function's name if not said), `crate = path`.
+/// Options: `name = ".."` (under which it is stored; the function's name if not said), `shared_name` (another workflow of the
+/// crate has that name, too, and no engine takes both; without it a second one does not compile, but in tests), `crate = path`.
 #[proc_macro_attribute]
 pub fn workflow(
     args: proc_macro::TokenStream,
@@ -88,6 +90,33 @@ pub fn fragment(
     guarded(args, item, expand_fragment)
 }
 
+/// Writes `workflow.lock` or compares it, in a test of the package whose workflows it locks.
+///
+/// The lock stands beside the package's `Cargo.toml`, is committed, and lists every site of its workflows and fragments with
+/// the types of what is recorded. While it is there, an edit that a live run would not survive does not compile, and the
+/// error quotes the lock's line and says the ways out. Without it nothing is checked.
+///
+/// ```ignore
+/// #[test]
+/// fn live_runs_survive_this_code() {
+///     workflow::lock!();
+/// }
+/// ```
+///
+/// | `cargo test` with | |
+/// |---|---|
+/// | nothing | passes when every live run survives; says on stderr what the lock does not list yet |
+/// | `WORKFLOW_LOCK=check` | fails when the lock is not what would be written: for the pipeline that deploys |
+/// | `WORKFLOW_LOCK=write` | writes the lock; whatever was edited is accepted |
+/// | `WORKFLOW_LOCK=write:checkout/mail,refund` | the same, but only edits at these sites, or in these workflows, are accepted |
+///
+/// Reads `src`; `lock!("src", "examples/shop.rs")` reads these, from the directory of `Cargo.toml`. What stands under
+/// `#[cfg(test)]` is no part of it; what stands under another condition is, with the condition.
+#[proc_macro]
+pub fn lock(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    lock::write(input.into()).into()
+}
+
 /// A panic in here is a bug of ours: the item stays, so that only one error is seen, and it says so.
 fn guarded(
     args: proc_macro::TokenStream,
@@ -116,6 +145,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let options = ItemOptions::check(&Settings::read(args), "workflow", &mut errors);
     let krate = expand::krate(options.krate.as_ref());
+    let shares_name = options.shares_name;
     let name = options
         .name
         .unwrap_or_else(|| model::workflow_name(&function.sig));
@@ -136,8 +166,19 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         &krate,
         &mut errors,
     );
+    let watched = lock::check(
+        &lock::Expanded {
+            item: lock::Item::Workflow,
+            name: &name,
+            ident: &function.sig.ident,
+            parameters: &model.parameters,
+            walked: &walked,
+        },
+        &mut errors,
+    );
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
-    with(errors, expanded)
+    let once = (!shares_name).then(|| expand::once(&function, &name));
+    with(errors, quote!(#expanded #once #watched))
 }
 
 fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -182,7 +223,17 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         &krate,
         &mut errors,
     );
-    let expanded = expand::fragment(&function, &block, &walked, &krate);
+    let watched = lock::check(
+        &lock::Expanded {
+            item: lock::Item::Fragment,
+            name: &model::workflow_name(&function.sig),
+            ident: &function.sig.ident,
+            parameters: &[],
+            walked: &walked,
+        },
+        &mut errors,
+    );
+    let expanded = expand::fragment(&function, &block, &walked, &krate, &watched);
     with(errors, expanded)
 }
 

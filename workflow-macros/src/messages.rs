@@ -42,6 +42,13 @@ impl Message {
 }
 
 impl Text {
+    /// With another way out.
+    pub(crate) fn or(mut self, help: &str) -> Self {
+        self.0 += "\nhelp: ";
+        self.0 += help;
+        self
+    }
+
     pub(crate) fn into_string(self) -> String {
         self.0
     }
@@ -241,6 +248,49 @@ messages! {
         "keep it in a local variable, or use it in a step; if it does no harm, put `#[nondeterministic(reason = \"..\")]` on the statement";
     STATE_READ: "`{0}` is state of the engine: read here, it is an input that is not recorded",
         "use it in the call of a step: what the step returns is recorded";
+
+    // ---- the lock ------------------------------------------------------------------------------------------------
+    LOCK_UNREADABLE: "`workflow.lock` cannot be read at line {0}: {1}",
+        "correct it, or write it anew from this code: `WORKFLOW_LOCK=write cargo test`";
+    LOCK_GONE: "`{0}` is locked and gone: live runs that have it recorded would diverge here ({1})",
+        "put it back, or say that it is gone: `removed!({2}, kind = \"{3}\");` in the scope where it stood";
+    LOCK_RENAMED: "`{0}` stands where `{1}` was locked: live runs do not find what they recorded under another name ({2})",
+        "keep the old name: {3}; or declare `removed!({1}, kind = \"{4}\");` and put the new one inside `if version!(..)`";
+    LOCK_MOVED: "`{0}` was locked in {1} and stands in {2}: live runs have it recorded there ({3})",
+        "move it back; or leave `removed!({0}, kind = \"{4}\");` where it was, and give it another name here, inside `if version!(..)`";
+    LOCK_ORDER: "`{0}` was locked {1} `{2}`: live runs may have them recorded so ({3})",
+        "put it back; or decide by a `version!`: the old order for runs that got 1, and other names in the new order";
+    LOCK_NEW_BEFORE: "`{0}` is new and stands before `{1}`: live runs that are past it would come by something they never did ({2})",
+        "let only new runs do it: `if version!({3}, 2).await >= 2 { .. }` around it; or put it after the last locked site";
+    LOCK_NEW_AT_END: "`{0}` is new, at the end of {1}: live runs come by there again, and would find something they never did ({2})",
+        "let only new runs do it: `if version!({3}, 2).await >= 2 { .. }` around it";
+    LOCK_KIND: "`{0}` is a `{1}` and was locked as a `{2}`: what live runs recorded does not fit ({3})",
+        "give it a name of its own, and declare `removed!({0}, kind = \"{2}\");` for the old one";
+    LOCK_REMOVED_KIND: "`{0}` was locked as a `{1}` and is declared removed as a `{2}` ({3})",
+        "write `removed!({0}, kind = \"{1}\");`";
+    LOCK_REMOVED_UNDO: "`{0}` is declared removed without the undo that live runs may have to call ({1})",
+        "write `removed!({0}, kind = \"{2}\", undo = ..);` with the function that undid it";
+    LOCK_TYPE: "what `{0}` recorded cannot be read any more: {1} ({2})",
+        "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or give the step another name inside `if version!(..)`";
+    LOCK_INPUT_TYPE: "the recorded input `{0}` cannot be read any more: {1} ({2})",
+        "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or make it a workflow of another name";
+    LOCK_INPUT_NEW: "`{0}` is a new input, which no live run has recorded ({1})",
+        "take an `Option<{2}>`, which is `None` for them, or make it a workflow of another name";
+    LOCK_UNDO: "the undo of `{0}` is gone, and live runs may have to call it ({1})", "put it back";
+    LOCK_CARRY: "`{0}` carried `{1}` and now carries `{2}`: live runs have the old list recorded ({3})",
+        "carry the same locals in the same order; what is new goes into one of them, as an `Option` or with `#[serde(default)]`";
+    LOCK_CARRY_GONE: "`{0}` carried `{1}` and carries nothing now: live runs have dropped the iterations that it would need ({2})",
+        "put `#[carry({1})]` back";
+    LOCK_VERSION_LESS: "`{0}` went back to {1}, and live runs may have recorded {2} ({3})",
+        "versions only grow: write `version!({0}, {2})` or more";
+    LOCK_BRANCH_GONE: "`{0}` has no branch `{1}` any more: live runs have the branches recorded with the {3} ({2})",
+        "put it back, or give the {3} another name inside `if version!(..)`";
+    LOCK_BRANCH_NEW: "`{0}` has a new branch `{1}`: live runs have the branches recorded with the {3} ({2})",
+        "give the {3} another name inside `if version!(..)`";
+    LOCK_WORKFLOW_GONE: "the workflow `{0}` is locked and gone: its live runs would wait, unregistered ({1})",
+        "put it back, or give it its old name: `#[workflow(name = \"{0}\")]`; if no run of it is left: `WORKFLOW_LOCK=write:{0} cargo test`";
+    LOCK_TWICE: "two workflows are named `{0}`: at {1} and at {2}", "give one of them another name: `#[workflow(name = \"..\")]`";
+    LOCK_SOURCES: "`lock!` cannot read the sources: {0}", "name directories or files beside Cargo.toml: `lock!(\"src\", \"examples\")`";
 }
 
 #[cfg(test)]
@@ -281,9 +331,13 @@ mod tests {
 
     #[test]
     fn every_message_is_shown_by_a_program_that_does_not_compile() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ui-tests/fail");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../ui-tests");
+        let families = ["fail", "lock"].map(|of| fs::read_dir(format!("{folder}/{of}")));
         let mut shown = String::new();
-        for family in fs::read_dir(folder).expect("the repository is whole") {
+        let families = families
+            .into_iter()
+            .flat_map(|of| of.expect("the repository is whole"));
+        for family in families.filter(|family| family.as_ref().unwrap().path().is_dir()) {
             for file in fs::read_dir(family.unwrap().path()).expect("it holds folders only") {
                 let path = file.unwrap().path();
                 if path.extension().is_some_and(|kind| kind == "stderr") {

@@ -14,6 +14,7 @@ pub use crate::context::{
     ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Lent, Outcome,
     Parameter, Recorded, StateType, StepOptions, Thrown, Undo, UndoArgs, UndoBegun, Via,
 };
+pub use crate::lock::lock;
 pub use crate::replay::{Backoff, Failure, Kind};
 pub use crate::workflow_outside as outside;
 

@@ -103,6 +103,21 @@ async fn trip(#[state] log: Log) -> Result<(), Broken> {
     Err(Broken::Wind)
 }
 
+/// What a trip was, without its car.
+mod without_car {
+    use super::{Broken, Log, book, unbook};
+    use workflow::{checkpoint, removed, step, workflow};
+
+    #[workflow]
+    pub(super) async fn trip(#[state] log: Log) -> Result<(), Broken> {
+        checkpoint!(begun);
+        #[step(name = "hotel", undo(unbook))]
+        book(&log, "hotel".to_owned()).await?;
+        removed!(car, kind = "step", undo = unbook);
+        Err(Broken::Wind)
+    }
+}
+
 mod without_undo {
     use super::*;
 
@@ -388,6 +403,28 @@ async fn an_undo_that_code_no_longer_has_parks_the_run_until_code_has_it_again()
     let run = third.attach::<trip>("a").await.unwrap();
     assert!(matches!(run.result().await, Err(Error::Failed(_))));
     assert_eq!(log.undone(), ["undo car", "undo hotel"]);
+}
+
+// U12, U14
+#[tokio::test(start_paused = true)]
+async fn a_step_that_was_removed_with_its_undo_is_undone_where_it_was_done() {
+    let (mut world, log) = (World::new(), Log::default());
+    log.undos(Undo::Fails);
+    let first = engine(&world, &log).await;
+    first.run("a", trip()).await.unwrap_err();
+    log.undos(Undo::Works);
+
+    world = world.crash();
+    let deployed = builder(&world, &log).workflow(without_car::trip).code_id(2);
+    let second = deployed.build().await.unwrap();
+    second.resume("a").await.unwrap();
+    let run = second.attach::<without_car::trip>("a").await.unwrap();
+    assert!(matches!(run.result().await, Err(Error::Failed(_))));
+    assert_eq!(log.undone(), ["undo car", "undo hotel"]);
+    // A run that never had it has nothing of it to undo.
+    let fresh = second.run("b", without_car::trip()).await;
+    assert!(matches!(fresh, Err(Error::Failed(_))));
+    assert_eq!(log.undone(), ["undo car", "undo hotel", "undo hotel"]);
 }
 
 // M8

@@ -19,6 +19,7 @@ pub(crate) fn fragment(
     body: &Block,
     walked: &Walked,
     krate: &TokenStream,
+    watched: &TokenStream,
 ) -> TokenStream {
     let Function {
         attrs, vis, sig, ..
@@ -65,6 +66,7 @@ pub(crate) fn fragment(
         #[allow(clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::type_complexity)]
         #vis #signature {
             #unique
+            #watched
             #private::fragment(move |#cx: #private::Cx| #future)
         }
     }

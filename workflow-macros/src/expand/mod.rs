@@ -13,7 +13,7 @@ use syn::{Block, Expr, Stmt, parse_quote};
 pub(crate) use self::fragment::fragment;
 pub(crate) use self::path::krate;
 pub(crate) use self::step::step;
-pub(crate) use self::workflow::workflow;
+pub(crate) use self::workflow::{once, workflow};
 
 use crate::diagnostics::{Place, Report};
 use crate::syntax::{Body, Function};

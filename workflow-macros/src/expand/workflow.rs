@@ -52,6 +52,7 @@ pub(crate) fn workflow(
         quote_spanned!(at=> pub const NAME: &'static str = <Self as #library::Workflow>::NAME;);
     let sites_const = quote_spanned!(at=> pub const SITES: &'static [#library::Site] = <Self as #library::Workflow>::SITES;);
 
+    let graph_const = quote_spanned!(at=> pub const GRAPH: #library::Graph = <Self as #library::Workflow>::GRAPH;);
     let sites = sites(walked, krate);
     let unique = unique(
         walked,
@@ -70,9 +71,11 @@ pub(crate) fn workflow(
     let run = run(function, model, body, walked, krate);
     let undos = undos(walked, &private);
 
+    let outline = crate::lock::outline(walked);
     let implements = quote! {
         const NAME: &'static str = #name;
         const SITES: &'static [#krate::Site] = &[#sites];
+        const OUTLINE: &'static str = #outline;
         #undos
         type Mark = #private::#mark;
         type Returns = #returns;
@@ -100,12 +103,35 @@ pub(crate) fn workflow(
             #name_const
             /// Everything durable it does, in source order.
             #sites_const
+            /// How they stand in each other and follow each other: to be drawn.
+            #graph_const
         }
 
         #unique
 
         #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
         #implements
+    }
+}
+
+// Output: #[macro_export] macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name { () => {} }
+//
+// What is exported by a macro stands at the crate's root, wherever it is written: so two of one name do not compile, and the
+// compiler shows both. In a test, code of before and after a deploy may stand side by side.
+pub(crate) fn once(function: &Function, name: &str) -> TokenStream {
+    let at = function.sig.ident.span().resolved_at(Span::call_site());
+    let name = name.replace('-', "__");
+    let said = format!("two_workflows_of_this_crate_are_named__{name}__give_one_another_name");
+    let said = Ident::new(&said, at);
+    let cfg = named(&function.attrs, &["cfg"]);
+    let macro_ = quote_spanned!(at=> macro_rules! #said { () => {}; });
+    quote! {
+        #(#cfg)*
+        #[cfg(not(test))]
+        #[doc(hidden)]
+        #[allow(non_local_definitions)]
+        #[macro_export]
+        #macro_
     }
 }
 

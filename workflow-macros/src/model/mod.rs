@@ -7,8 +7,9 @@
 //! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
 mod duration;
-mod name;
+pub(crate) mod name;
 mod options;
+mod outline;
 mod rules;
 mod scope;
 mod signature;
@@ -21,6 +22,7 @@ use syn::Attribute;
 use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
+pub(crate) use self::outline::{Body, Jump, Part, has_site};
 pub(crate) use self::scope::Names;
 pub(crate) use self::signature::{
     Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
@@ -51,6 +53,29 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The word for it in the lock and in the graph: as the library says it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Step => "step",
+            Self::Sleep => "sleep",
+            Self::Now => "now",
+            Self::Derived => "derived",
+            Self::Join => "join",
+            Self::Race => "race",
+            Self::JoinAll => "join_all",
+            Self::Loop => "loop",
+            Self::Recv => "recv",
+            Self::Send => "send",
+            Self::Attempt => "attempt",
+            Self::Version => "version",
+            Self::Removed => "removed",
+            Self::Checkpoint => "checkpoint",
+            Self::Settle => "settle",
+            Self::Rollback => "rollback",
+        }
+    }
+
     /// Its name in the library.
     pub(crate) fn variant(self) -> String {
         format!("{self:?}")
@@ -67,4 +92,28 @@ pub(crate) struct Site {
     pub(crate) place: Place,
     /// The conditions it stands under.
     pub(crate) cfg: Vec<Attribute>,
+    pub(crate) details: Details,
+}
+
+/// What the lock and the graph know of a site beside its name and kind, as far as it is written there.
+#[derive(Clone, Default)]
+pub(crate) struct Details {
+    /// The path of what is called, without its arguments: `stock::reserve`, `.charge`.
+    pub(crate) calls: Option<String>,
+    /// The type of its value, where a `let` says it.
+    pub(crate) gives: Option<String>,
+    /// The channels it takes from or sends to.
+    pub(crate) channels: Vec<String>,
+    /// The locals that a loop carries.
+    pub(crate) carried: Option<Vec<String>>,
+    /// A loop that only a jump leaves.
+    pub(crate) is_endless: bool,
+    /// The version that new runs get, where it is a number.
+    pub(crate) latest: Option<u32>,
+    /// What a removed site was.
+    pub(crate) was: Option<&'static str>,
+    /// The checkpoint that a rollback goes to.
+    pub(crate) to: Option<String>,
+    /// The places of its branches, by their names.
+    pub(crate) branches: Vec<(String, Place)>,
 }

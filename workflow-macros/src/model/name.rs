@@ -1,7 +1,8 @@
 //! Names: what the user wrote, never a number.
 
-use proc_macro2::Span;
-use syn::{Expr, Pat};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Expr, GenericArgument, Pat, PathArguments, Type};
 
 use crate::syntax::peel;
 
@@ -99,4 +100,84 @@ pub(crate) fn label_for(iterated: Option<&Expr>) -> String {
         _ => None,
     });
     name.unwrap_or_else(|| if iterated.is_some() { "items" } else { "again" }.to_owned())
+}
+
+/// The path of what is called: `stock::reserve`, `.charge`.
+pub(crate) fn called(expr: &Expr) -> Option<String> {
+    match peel(expr) {
+        Expr::Call(call) => path(&call.func),
+        Expr::MethodCall(call)
+            if matches!(call.method.to_string().as_str(), "detach" | "id" | "reply") =>
+        {
+            called(&call.receiver)
+        }
+        Expr::MethodCall(call) => Some(format!(".{}", plain(&call.method.to_string()))),
+        Expr::Await(awaited) => called(&awaited.base),
+        Expr::Try(tried) => called(&tried.expr),
+        _ => None,
+    }
+}
+
+/// A path as text, without what stands in `<>`.
+pub(crate) fn path(expr: &Expr) -> Option<String> {
+    let expr = match peel(expr) {
+        Expr::Reference(reference) => peel(&reference.expr),
+        expr => expr,
+    };
+    let Expr::Path(path) = expr else { return None };
+    let words = path.path.segments.iter();
+    let words: Vec<_> = words
+        .map(|segment| plain(&segment.ident.to_string()))
+        .collect();
+    Some(words.join("::"))
+}
+
+/// A type as text, in one spelling whatever the spaces in it.
+pub(crate) fn type_text(ty: &impl ToTokens) -> String {
+    spelled(ty.to_token_stream())
+}
+
+/// Tokens as text: words apart, and nothing else.
+fn spelled(tokens: TokenStream) -> String {
+    let mut text = String::new();
+    for tree in tokens {
+        let (open, close) = match &tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::None => ("", ""),
+                };
+                (format!("{open}{}", spelled(group.stream())), close)
+            }
+            tree => (tree.to_string(), ""),
+        };
+        let is_word =
+            |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+        let after_comma = text.ends_with([',', ';']);
+        if after_comma || is_word(text.chars().last()) && is_word(open.chars().next()) {
+            text.push(' ');
+        }
+        text.push_str(&open);
+        text.push_str(close);
+    }
+    // A comma after the last of a list says nothing.
+    text.replace(",>", ">").replace(", >", ">")
+}
+
+/// The `T` of a type that is named `..Result<T>`; none if it is not.
+pub(crate) fn ok_type(ty: &Type) -> Option<String> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    if !last.ident.to_string().ends_with("Result") {
+        return None;
+    }
+    let PathArguments::AngleBracketed(given) = &last.arguments else {
+        return None;
+    };
+    match given.args.first()? {
+        GenericArgument::Type(ty) => Some(type_text(ty)),
+        _ => None,
+    }
 }

@@ -3,8 +3,9 @@
 use proc_macro2::{Span, TokenStream};
 use syn::Attribute;
 
+use super::outline::Outline;
 use super::walk::Own;
-use super::{Kind, Site};
+use super::{Details, Kind, Site};
 use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
 
@@ -12,6 +13,7 @@ use crate::messages;
 pub(super) struct Scopes {
     open: Vec<Scope>,
     pub(super) sites: Vec<Site>,
+    pub(super) outline: Outline,
     /// Where two sites under different conditions share a name: the compiler has to check that only one is there.
     shared: Option<Place>,
     /// A name was reported as used twice, so that check would only follow.
@@ -32,24 +34,46 @@ impl Scopes {
         Self {
             open: vec![Scope::default()],
             sites: Vec::new(),
+            outline: Outline::new(),
             shared: None,
             twice: false,
         }
     }
 
     pub(super) fn enter(&mut self, prefix: String) {
+        self.outline.open();
         self.open.push(Scope {
             prefix,
             ..Scope::default()
         });
     }
 
-    /// Leaves the innermost scope; gives the statements for its beginning.
-    pub(super) fn leave(&mut self) -> Vec<TokenStream> {
+    /// Leaves the innermost scope, which is a body of the site at `of`; gives the statements for its beginning.
+    pub(super) fn leave(&mut self, of: usize, branch: Option<String>) -> Vec<TokenStream> {
+        let parts = self.outline.close();
+        self.outline.body(of, branch, parts);
         self.open
             .pop()
             .map(|scope| scope.removed)
             .unwrap_or_default()
+    }
+
+    /// Leaves the outermost scope; gives the statements for its beginning.
+    pub(super) fn end(&mut self) -> Vec<TokenStream> {
+        self.open
+            .pop()
+            .map(|scope| scope.removed)
+            .unwrap_or_default()
+    }
+
+    /// The site that the next one will be.
+    pub(super) fn next(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// The site that was found last.
+    pub(super) fn details(&mut self) -> Option<&mut Details> {
+        self.sites.last_mut().map(|site| &mut site.details)
     }
 
     /// Says something at the beginning of the innermost scope.
@@ -88,7 +112,9 @@ impl Scopes {
             path,
             place,
             cfg: cfg.to_vec(),
+            details: Details::default(),
         });
+        self.outline.site(index);
         if let Some(scope) = self.open.last_mut() {
             scope.named.push(index);
         }

@@ -23,6 +23,8 @@ impl order {
     pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
     /// Everything durable it does, in source order.
     pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+    /// How they stand in each other and follow each other: to be drawn.
+    pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for order {
@@ -43,6 +45,7 @@ impl workflow::Workflow for order {
             line: 1,
         },
     ];
+    const OUTLINE: &'static str = "step left of parcel\ncall parcel\n";
     type Mark = workflow::__private::Fallible;
     type Returns = Result<u32, Failure>;
     fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
@@ -106,3 +109,13 @@ impl workflow::Workflow for order {
         )
     }
 }
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__order__give_one_another_name {
+    () => {};
+}
+const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
+    "WORKFLOW_LOCK"
+);

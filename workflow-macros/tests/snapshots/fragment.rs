@@ -13,6 +13,9 @@ fn settle<'__workflow>(
     total: &'__workflow mut u32,
     n: u32,
 ) -> workflow::Fragment<'__workflow, Result<(), Failure>> {
+    const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
+        "WORKFLOW_LOCK"
+    );
     workflow::__private::fragment(move |__workflow_cx: workflow::__private::Cx| workflow::__private::fut::<
         Result<(), Failure>,
     >(async move {

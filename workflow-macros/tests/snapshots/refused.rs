@@ -20,11 +20,14 @@ impl checkout {
     pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
     /// Everything durable it does, in source order.
     pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+    /// How they stand in each other and follow each other: to be drawn.
+    pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[];
+    const OUTLINE: &'static str = "";
     type Mark = workflow::__private::Infallible;
     type Returns = ();
     fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
@@ -62,3 +65,13 @@ impl workflow::Workflow for checkout {
         )
     }
 }
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
+}
+const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
+    "WORKFLOW_LOCK"
+);

@@ -23,6 +23,8 @@ impl checkout {
     pub const NAME: &'static str = <Self as workflow::Workflow>::NAME;
     /// Everything durable it does, in source order.
     pub const SITES: &'static [workflow::Site] = <Self as workflow::Workflow>::SITES;
+    /// How they stand in each other and follow each other: to be drawn.
+    pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
@@ -51,6 +53,7 @@ impl workflow::Workflow for checkout {
             line: 1,
         },
     ];
+    const OUTLINE: &'static str = "version prices latest 2\nremoved old was step\nremoved older was loop cfg(x)\n";
     type Mark = workflow::__private::Infallible;
     type Returns = u32;
     fn states() -> workflow::__private::Vec<workflow::__private::StateType> {
@@ -120,3 +123,13 @@ impl workflow::Workflow for checkout {
         )
     }
 }
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
+}
+const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
+    "WORKFLOW_LOCK"
+);

@@ -11,7 +11,7 @@ use super::{
     thrown,
 };
 use crate::codec;
-use crate::replay::{Failure, Finished, Location, ParkReason, Payload};
+use crate::replay::{Failure, Finished, Location, ParkReason, Payload, Site};
 
 /// A workflow's code under way. Ends with how the run ended, or with why it cannot go on.
 #[must_use = "futures do nothing unless polled"]
@@ -39,8 +39,16 @@ impl Future for Body {
                     "the workflow's own code panicked: {}",
                     panic_message(&*panic)
                 ),
+                location: None,
             })),
         }
+    }
+}
+
+impl Body {
+    /// A body from code that is the library's own.
+    pub(super) fn of(run: Arc<Run>, code: BoxFut<'static, Result<Finished, Park>>) -> Self {
+        Self { run, code }
     }
 }
 
@@ -50,16 +58,17 @@ pub fn body<W: Workflow>(
     via: Via<W::Returns>,
     code: impl FnOnce(Cx) -> BoxFut<'static, W::Returns>,
 ) -> Body {
-    let cx = begin(args, W::UNDOS);
+    let cx = begin(args, W::SITES, W::UNDOS);
     let code = code(cx.clone());
     returning(cx, via, code)
 }
 
 // What follows is compiled once, or once for all workflows that return the same: each line of `body` is compiled for each.
 
-fn begin(args: Args, undos: &'static [Undo]) -> Cx {
+fn begin(args: Args, sites: &'static [Site], undos: &'static [Undo]) -> Cx {
     let states = args.states();
     let run = args.into_run();
+    run.replay().knows(sites);
     if !undos.is_empty() {
         run.undone_by(undos, states);
     }
@@ -110,7 +119,7 @@ fn failure_of(
     thrown::returned(error, name, Location::root(), typed.map(Payload::json))
 }
 
-fn encode_result<T: Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
+pub(super) fn encode_result<T: Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
     let sealed = match codec::encode(value) {
         Ok(encoded) => run.seal(encoded.json),
         Err(error) => Err(error.into()),
@@ -121,11 +130,12 @@ fn encode_result<T: Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
             "the workflow's result, a `{}`, cannot be recorded: {error}",
             type_name::<T>()
         ),
+        location: None,
     })
 }
 
 /// What a panic said.
-pub(super) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         return (*text).to_owned();
     }

@@ -9,13 +9,13 @@ use crate::replay::{Location, Site};
 
 /// The UUID of a site: a random one (version 4) of the run's seed, the site's location and the run's generation.
 pub fn uuid(cx: &Cx, site: &'static Site) -> uuid::Uuid {
-    let bits = derive(cx.identity(), &cx.location_of(site), Purpose::Uuid);
+    let bits = derive(cx.identity(), &cx.origin_of(site), Purpose::Uuid);
     uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
 }
 
 /// The random value of a site, derived like [`uuid`].
 pub fn random<T: Random>(cx: &Cx, site: &'static Site) -> T {
-    let key = derive(cx.identity(), &cx.location_of(site), Purpose::Random);
+    let key = derive(cx.identity(), &cx.origin_of(site), Purpose::Random);
     T::random(&mut RandomBytes { key, counter: 0 })
 }
 

@@ -9,7 +9,7 @@ use crate::replay::{Container, Entered, Scope, Site};
 
 /// What a `#[fragment]` function returns: durable code, to be awaited in a workflow.
 #[must_use = "help: `.await` it in a workflow: a fragment that was only called does nothing"]
-pub struct Fragment<'s, R>(Box<dyn FnOnce(Cx) -> BoxFut<'s, R> + Send + 's>);
+pub struct Fragment<'s, R>(pub(super) Box<dyn FnOnce(Cx) -> BoxFut<'s, R> + Send + 's>);
 
 opaque_debug!(<R> Fragment<'_, R>, <R> FragmentRun<'_, R>);
 

@@ -431,6 +431,7 @@ pub(crate) fn undo_missing(entry: &LedgerEntry) -> Park {
              ways out: deploy code that has it, or skip it: `engine.skip_undo(id, {}, \"why\")`",
             entry.location, entry.undo, entry.number
         ),
+        location: Some(entry.location.clone()),
     }
 }
 
@@ -443,5 +444,6 @@ pub(crate) fn undo_failed(entry: &LedgerEntry, failure: &str) -> Park {
              ways out: mend what it needs and `engine.resume(id)`, or skip it: `engine.skip_undo(id, {}, \"why\")`",
             entry.location, entry.number
         ),
+        location: Some(entry.location.clone()),
     }
 }

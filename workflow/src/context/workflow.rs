@@ -12,6 +12,7 @@ use super::{
     Undo, opaque_debug,
 };
 use crate::codec::{self, BoxError};
+use crate::graph::Graph;
 use crate::replay::{ChildStart, Failure, FailureKind, Kind, Op, RunId, Site};
 
 /// A durable function. `#[workflow]` implements it for the type it makes of the function's name.
@@ -25,6 +26,11 @@ pub trait Workflow: Sized + 'static {
     const NAME: &'static str;
     /// Everything durable it does, in source order.
     const SITES: &'static [Site];
+    /// How these stand in each other, as the macros print it.
+    #[doc(hidden)]
+    const OUTLINE: &'static str = "";
+    /// How these stand in each other and follow each other.
+    const GRAPH: Graph = Graph::new(Self::NAME, Self::SITES, Self::OUTLINE);
     /// The undos of its steps, by the paths of their sites.
     const UNDOS: &'static [Undo] = &[];
     /// Whether its return type is a `Result`.

@@ -20,6 +20,8 @@ pub(crate) struct Live {
     /// The hash of its input, to tell the same start from another one.
     pub(crate) input_hash: u64,
     pub(crate) wakes: Arc<Wakes>,
+    /// Held by each job of the run that occupies a thread.
+    pub(crate) threads: Arc<()>,
     command: Mutex<Option<Command>>,
     /// The number of the last append of this claim. A claim lasts as long as the opening of the store, so it
     /// goes on counting from where an earlier drive of the same claim stopped.
@@ -85,6 +87,7 @@ impl Live {
             workflow,
             input_hash,
             wakes: Arc::default(),
+            threads: Arc::default(),
             command: Mutex::default(),
             number: AtomicU64::new(number),
             loaded_seq: AtomicU64::new(0),

@@ -10,7 +10,10 @@
 //! | [`undo`] | sagas: what is undone, and what is not |
 //! | [`change`] | new code under live runs |
 //! | [`replay`] | what a workflow may not ask of the world, and what sees it |
+//! | [`lock`] | edits that live runs would not survive do not compile |
+//! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`composition`] | workflows in workflows, and shared code |
+//! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`errors`] | every error of the macros, with a program that causes it |
 //! | [`coming_from`] | the same things in other engines |
@@ -39,8 +42,17 @@ pub mod change {}
 #[doc = include_str!("replay.md")]
 pub mod replay {}
 
+#[doc = include_str!("lock.md")]
+pub mod lock {}
+
+#[doc = include_str!("deploying.md")]
+pub mod deploying {}
+
 #[doc = include_str!("composition.md")]
 pub mod composition {}
+
+#[doc = include_str!("graph.md")]
+pub mod graph {}
 
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}

@@ -35,9 +35,10 @@ impl Walk<'_> {
             }
         }
         let prefix = format!("{}/", self.scopes.path(&name));
+        let of = self.scopes.next();
         let site = self.site(name, Kind::Attempt, span.into());
         let inner = self.new_cx();
-        let declared = self.branch(prefix, inner.clone(), Frame::Attempt, |walk| {
+        let declared = self.branch(prefix, (of, None), inner.clone(), Frame::Attempt, |walk| {
             walk.visit_block_mut(&mut block);
         });
         print::begin(&mut block, declared);

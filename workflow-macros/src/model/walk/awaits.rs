@@ -13,6 +13,7 @@ impl Walk<'_> {
     pub(super) fn awaited(&mut self, expr: &mut Expr) {
         let Expr::Await(awaited) = expr else { return };
         ungroup(&mut awaited.base);
+        let gives = self.annotated.take();
         if let Expr::Macro(called) = peel(&awaited.base)
             && let Some(durable) = Durable::named(&called.mac.path)
         {
@@ -52,6 +53,7 @@ impl Walk<'_> {
             }
             None => {}
         }
+        let calls = name::called(&awaited.base);
         self.in_site += 1;
         match &mut *awaited.base {
             Expr::Call(call) if matches!(&*call.func, Expr::Path(path) if rules::told_by_type(&words(&path.path))) => {
@@ -73,7 +75,16 @@ impl Walk<'_> {
             return print::gate(&mut awaited.base, &cx, &site, self.krate);
         };
         let site = self.site(name, Kind::Call, span.into());
+        self.called(calls, gives);
         let cx = self.cx();
         print::gate(&mut awaited.base, &cx, &site, self.krate);
+    }
+
+    /// The site that was just found is a call of this, and gives that.
+    pub(super) fn called(&mut self, calls: Option<String>, gives: Option<String>) {
+        if let Some(details) = self.scopes.details() {
+            details.calls = calls;
+            details.gives = gives;
+        }
     }
 }

@@ -33,6 +33,7 @@ impl Walk<'_> {
             return print::unread(mac, &report);
         }
         let prefix = format!("{}/", self.scopes.path(&name));
+        let of = self.scopes.next();
         let site = self.site(name.clone(), kind, span.into());
         let mut seen: Vec<(String, Place)> = Vec::new();
         let mut printed = Vec::new();
@@ -71,7 +72,13 @@ impl Walk<'_> {
             let mut body = right;
             let inner = self.new_cx();
             let frame = Frame::Branch("the branch", Own::of(&body));
-            let declared = self.branch(format!("{prefix}{text}/"), inner.clone(), frame, |walk| {
+            if let Some(site) = self.scopes.sites.get_mut(of) {
+                let place = label.span().into();
+                site.details.branches.push((text.clone(), place));
+            }
+            let prefix = format!("{prefix}{text}/");
+            let body_of = (of, Some(text.clone()));
+            let declared = self.branch(prefix, body_of, inner.clone(), frame, |walk| {
                 walk.visit_expr_mut(&mut body);
             });
             print::begin_expr(&mut body, declared);
@@ -94,6 +101,7 @@ impl Walk<'_> {
     ) {
         let shape = Durable::JoinAll.shape();
         let prefix = format!("{}[]/", self.scopes.path(&name));
+        let of = self.scopes.next();
         let site = self.site(name, Kind::JoinAll, span.into());
         let (mut limit, mut key, mut items) = (None, None, None);
         for argument in list {
@@ -143,7 +151,7 @@ impl Walk<'_> {
         let inner = self.new_cx();
         let own = Own::of_block(&each.body).and(&each.pat);
         let frame = Frame::Branch("the item's branch", own);
-        let declared = self.branch(prefix, inner.clone(), frame, |walk| {
+        let declared = self.branch(prefix, (of, None), inner.clone(), frame, |walk| {
             walk.visit_block_mut(&mut each.body);
         });
         print::begin(&mut each.body, declared);
@@ -159,10 +167,11 @@ impl Walk<'_> {
         print::join_all(mac, &all, self.krate);
     }
 
-    /// Walks a branch; gives the statements for its beginning.
+    /// Walks a branch of the site `of`; gives the statements for its beginning.
     pub(super) fn branch(
         &mut self,
         prefix: String,
+        of: (usize, Option<String>),
         cx: Ident,
         frame: Frame,
         inside: impl FnOnce(&mut Self),
@@ -178,6 +187,6 @@ impl Walk<'_> {
         self.in_site = in_site;
         self.frames.0.pop();
         self.cx.pop();
-        self.scopes.leave()
+        self.scopes.leave(of.0, of.1)
     }
 }

@@ -3,7 +3,8 @@
 use syn::Expr;
 use syn::visit_mut;
 
-use super::{Frame, Walk, print};
+use super::{Frame, Walk, name, print};
+use crate::model::Jump;
 
 impl Walk<'_> {
     pub(super) fn labelled_block(&mut self, expr: &mut Expr) {
@@ -35,9 +36,30 @@ impl Walk<'_> {
             }
             _ => None,
         };
-        match refused {
-            Some(report) => *expr = print::refused(&report),
-            None => visit_mut::visit_expr_mut(self, expr),
+        if let Some(report) = refused {
+            *expr = print::refused(&report);
+            return;
         }
+        visit_mut::visit_expr_mut(self, expr);
+        if self.apart.is_empty()
+            && let Some(jump) = outlined(expr)
+        {
+            self.scopes.outline.leaves(jump);
+        }
+    }
+}
+
+/// As the outline says it.
+fn outlined(jump: &Expr) -> Option<Jump> {
+    // A loop's name is its label.
+    let plain = |label: &Option<syn::Lifetime>| {
+        let label = label.as_ref()?.ident.to_string();
+        Some(name::plain(&label))
+    };
+    match jump {
+        Expr::Return(_) => Some(Jump::Return),
+        Expr::Continue(of) => Some(Jump::Continue(plain(&of.label))),
+        Expr::Break(of) => Some(Jump::Break(plain(&of.label))),
+        _ => None,
     }
 }

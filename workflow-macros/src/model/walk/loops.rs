@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, Label, Lifetime};
 use super::{Frame, Kind, Walk, name, print};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::model::options;
+use crate::model::{Jump, Part, options};
 use crate::syntax::{Durable, Mark, take};
 
 impl Walk<'_> {
@@ -50,9 +50,10 @@ impl Walk<'_> {
             Expr::Loop(of) => of.label.clone(),
             _ => None,
         };
-        self.frames
-            .0
-            .push(Frame::Loop(label.map(|label| label.name.ident.to_string())));
+        let label = label.map(|label| label.name.ident.to_string());
+        // Nothing durable stands in it. What jumps out of what is around it is one of its ways.
+        self.scopes.outline.open();
+        self.frames.0.push(Frame::Loop(label.clone()));
         match expr {
             Expr::ForLoop(of) => self.visit_block_mut(&mut of.body),
             Expr::While(of) => {
@@ -63,6 +64,10 @@ impl Walk<'_> {
             _ => {}
         }
         self.frames.0.pop();
+        let mut ways = vec![Vec::new()];
+        let own = label.as_deref().map(name::plain);
+        outward(self.scopes.outline.close(), own.as_deref(), &mut ways);
+        self.scopes.outline.choice(Vec::new(), ways);
     }
 
     fn durable_loop(
@@ -117,7 +122,12 @@ impl Walk<'_> {
             self.shadow(&of.pat);
         }
         let prefix = format!("{}[]/", self.scopes.path(&text));
+        let of = self.scopes.next();
         let site = self.site(text, Kind::Loop, label.span().into());
+        if let Some(details) = self.scopes.details() {
+            details.carried = carried.as_ref().map(|carried| carried.names().carried);
+            details.is_endless = word == "loop";
+        }
         let outer = self.cx();
         let inner = self.new_cx();
         self.scopes.enter(prefix);
@@ -141,7 +151,7 @@ impl Walk<'_> {
         }
         self.frames.0.truncate(around);
         self.cx.pop();
-        let declared = self.scopes.leave();
+        let declared = self.scopes.leave(of, None);
         print::any_loop(
             expr,
             &print::Entered {
@@ -170,6 +180,32 @@ impl Walk<'_> {
             self.errors.push(Place::of(attr), messages::KEY_VALUE);
         }
         key
+    }
+}
+
+/// The jumps in a loop of this label that leave more than it, each once.
+fn outward(parts: Vec<Part>, own: Option<&str>, ways: &mut Vec<Vec<Part>>) {
+    for part in parts {
+        match part {
+            Part::Leaves(jump) => {
+                let is_outward = match &jump {
+                    Jump::Return => true,
+                    Jump::Continue(label) | Jump::Break(label) => {
+                        label.is_some() && label.as_deref() != own
+                    }
+                };
+                let known = |way: &Vec<Part>| matches!(way[..], [Part::Leaves(ref known)] if *known == jump);
+                if is_outward && !ways.iter().any(known) {
+                    ways.push(vec![Part::Leaves(jump)]);
+                }
+            }
+            Part::Choice { arms, .. } => {
+                for arm in arms {
+                    outward(arm, own, ways);
+                }
+            }
+            Part::Site { .. } => {}
+        }
     }
 }
 

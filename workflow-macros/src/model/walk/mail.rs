@@ -4,7 +4,7 @@ use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro};
 
 use super::macros::{Named, misshapen};
-use super::{Kind, Walk, print};
+use super::{Kind, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, peel};
@@ -58,6 +58,9 @@ impl Walk<'_> {
             return print::unread(mac, &report);
         }
         let site = self.site(name, Kind::Recv, span.into());
+        if let Some(details) = self.scopes.details() {
+            details.channels = channels.iter().filter_map(name::path).collect();
+        }
         self.in_site += 1;
         for channel in &mut channels {
             self.visit_expr_mut(channel);
@@ -81,6 +84,9 @@ impl Walk<'_> {
             Err(list) => return misshapen(mac, Durable::Send, list.get(3)),
         };
         let site = self.site(name, Kind::Send, span.into());
+        if let Some(details) = self.scopes.details() {
+            details.channels = name::path(&list[1]).into_iter().collect();
+        }
         self.in_site += 1;
         for argument in &mut list {
             self.visit_expr_mut(argument);

@@ -1,5 +1,6 @@
 //! Walks a body once: finds its sites, checks the rules, and puts in place of each site what it expands to.
 
+mod arms;
 mod attempt;
 mod awaits;
 mod branches;
@@ -24,7 +25,7 @@ use syn::{Attribute, Block, Expr, Item, Macro, Stmt};
 pub(super) use self::captures::Own;
 use self::foreign::words;
 use super::scope::{Frame, Frames, Scopes};
-use super::{Kind, Site, duration, name, rules};
+use super::{Kind, Part, Site, duration, name, rules};
 use crate::diagnostics::{Errors, Place};
 use crate::expand::site as print;
 use crate::messages::{self, Text};
@@ -33,6 +34,8 @@ use crate::syntax::{Durable, Mark, attributes, strip, ungroup};
 /// What came of a walk, beside the body that was rewritten in place.
 pub(crate) struct Walked {
     pub(crate) sites: Vec<Site>,
+    /// How they stand in each other and follow each other.
+    pub(crate) outline: Vec<Part>,
     pub(crate) undos: Vec<Undo>,
     /// Where two of them share a path under different conditions.
     pub(crate) shared_name: Option<Place>,
@@ -89,10 +92,11 @@ pub(crate) fn walk(
         no_undo,
         undos: Vec::new(),
         bound: parameters,
+        annotated: None,
         step_path: None,
     };
     walk.visit_block_mut(body);
-    let declared = walk.scopes.leave();
+    let declared = walk.scopes.end();
     print::begin(body, declared);
     if let Some(path) = &walk.step_path {
         // `#[step]` was taken away: without this its import would look unused, and a missing one would not be missed.
@@ -104,6 +108,7 @@ pub(crate) fn walk(
         shared_name: walk.scopes.unsettled(),
         is_faulty: walk.errors.count() > 0,
         sites: walk.scopes.sites,
+        outline: walk.scopes.outline.finish(),
         undos: walk.undos,
     }
 }
@@ -158,6 +163,8 @@ struct Walk<'a> {
     undos: Vec<Undo>,
     /// The locals and parameters that are bound here, and have a value.
     bound: Vec<Ident>,
+    /// The type that a `let` gives to the value of the durable operation that is its whole right side.
+    annotated: Option<String>,
     /// How `#[step]` was written on something in this body.
     step_path: Option<syn::Path>,
 }
@@ -221,7 +228,9 @@ impl VisitMut for Walk<'_> {
         let (given, bound) = (self.given.clone(), self.bound.len());
         // It holds to the end of its block.
         let checkpoints = self.checkpoints.len();
+        let gates = self.scopes.outline.bound();
         visit_mut::visit_block_mut(self, block);
+        self.scopes.outline.unbind(gates);
         self.checkpoints.truncate(checkpoints);
         self.given = given;
         self.bound.truncate(bound);
@@ -295,6 +304,8 @@ impl Walk<'_> {
             Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => self.any_loop(expr),
             Expr::Block(block) if block.label.is_some() => self.labelled_block(expr),
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => self.jump(expr),
+            Expr::If(of) => self.conditional(of),
+            Expr::Match(of) => self.matched(of),
             Expr::Path(path) => self.named(path),
             Expr::MethodCall(_) => self.method_call(expr),
             Expr::Assign(_) | Expr::Binary(_) => {

@@ -7,10 +7,10 @@ use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
 
 use super::captures::assigned;
-use super::{Given, Walk, nested, rules};
+use super::{Given, Walk, name, nested, rules};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::syntax::{Durable, Mark, Settings, Value, strip, take};
+use crate::syntax::{Durable, Mark, Settings, Value, peel, strip, take};
 
 impl Walk<'_> {
     /// A statement of any kind.
@@ -90,6 +90,12 @@ impl Walk<'_> {
                     .push(Place::of(&carry), messages::CARRY_NOT_ON_LOOP),
             }
         }
+        let gates = match &local.init {
+            // `let new = version!(..).await >= 2;`: what is made of it by a call is no longer a choice.
+            Some(init) if is_choice(&init.expr) => self.gates_in(&init.expr),
+            _ => Vec::new(),
+        };
+        self.annotated = annotated(local);
         self.lifting(lifted, |walk| {
             walk.visit_pat_mut(&mut local.pat);
             let Some(init) = &mut local.init else {
@@ -108,9 +114,13 @@ impl Walk<'_> {
                 walk.blind -= sorted;
             }
             if let Some((_, diverge)) = &mut init.diverge {
-                walk.visit_expr_mut(diverge);
+                let otherwise = walk.arm(|walk| walk.visit_expr_mut(diverge));
+                let arms = vec![otherwise, Vec::new()];
+                walk.scopes.outline.choice(Vec::new(), arms);
             }
         });
+        self.annotated = None;
+        self.gated(&local.pat, &gates);
         let bound = self.bound.len();
         self.shadow(&local.pat);
         if local.init.is_none() {
@@ -147,4 +157,36 @@ impl Walk<'_> {
 /// Whether what is bound here has an order of its own, by the type it is given.
 fn is_sorted(pat: &syn::Pat) -> bool {
     matches!(pat, syn::Pat::Type(typed) if rules::is_sorted(&typed.ty))
+}
+
+/// The type that a `let` gives to the value of a durable operation, as written, if that is all that stands on its right side.
+fn annotated(local: &Local) -> Option<String> {
+    let syn::Pat::Type(typed) = &local.pat else {
+        return None;
+    };
+    let value = &local.init.as_ref()?.expr;
+    let (is_tried, value) = match peel(value) {
+        Expr::Try(tried) => (true, peel(&tried.expr)),
+        value => (false, value),
+    };
+    if !matches!(value, Expr::Await(_) | Expr::Block(_)) {
+        return None;
+    }
+    if is_tried {
+        return Some(name::type_text(&typed.ty));
+    }
+    name::ok_type(&typed.ty)
+}
+
+/// Whether an expression only looks at what it names.
+fn is_choice(expr: &Expr) -> bool {
+    match peel(expr) {
+        Expr::Await(of) => {
+            matches!(peel(&of.base), Expr::Macro(called) if Durable::named(&called.mac.path) == Some(Durable::Version))
+        }
+        Expr::Binary(of) => is_choice(&of.left) && is_choice(&of.right),
+        Expr::Unary(of) => is_choice(&of.expr),
+        Expr::Path(_) | Expr::Lit(_) | Expr::Macro(_) => true,
+        _ => false,
+    }
 }

@@ -43,6 +43,7 @@ impl Walk<'_> {
             );
             return self.visit_expr_mut(expr);
         }
+        let gives = self.annotated.take();
         let place = Place::of(expr);
         let (name, at) = match (&options.name, name::callee(expr)) {
             (Some((name, span)), _) => (name.clone(), Place::from(*span)),
@@ -58,10 +59,10 @@ impl Walk<'_> {
             && let Expr::Await(awaited) = expr
         {
             if self.lends(&awaited.base) {
-                return self.renamed((name, at), awaited, print::lent);
+                return self.renamed((name, at), gives, awaited, print::lent);
             }
             if options.name.is_some() && is_once(&awaited.base) {
-                return self.renamed((name, at), awaited, print::once);
+                return self.renamed((name, at), gives, awaited, print::once);
             }
         }
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
@@ -69,6 +70,7 @@ impl Walk<'_> {
             *expr = print::refused(&Report::new(place, text));
             return;
         }
+        let calls = name::called(expr);
         if let Expr::Block(block) = expr {
             self.settle_block(&mut block.block);
         }
@@ -88,12 +90,13 @@ impl Walk<'_> {
             self.undo(&name, undo);
         }
         let site = self.site(name, Kind::Step, at);
+        self.called(calls, gives);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
     }
 
     /// Whether an undo captures a local, which is told of.
-    fn captures(&mut self, handler: &Expr) -> bool {
+    pub(super) fn captures(&mut self, handler: &Expr) -> bool {
         let local = self.captured(handler);
         if let Some(local) = &local {
             let text = messages::UNDO_CAPTURES.with(&[&local.to_string()]);
@@ -117,6 +120,18 @@ impl Walk<'_> {
         });
     }
 
+    /// The undo of a site that is gone, for the runs in which it was done. They passed a checkpoint, wherever it stood.
+    pub(super) fn removed_undo(&mut self, name: &str, handler: Expr) {
+        if let Some(refused) = self.no_undo {
+            self.errors.push(Place::of(&handler), refused);
+        }
+        self.undos.push(Undo {
+            path: self.scopes.path(name),
+            handler,
+            cfg: self.cfg.clone(),
+        });
+    }
+
     /// Whether a call is given a `&mut`, as far as can be seen.
     fn lends(&self, call: &Expr) -> bool {
         let arguments = match peel(call) {
@@ -136,11 +151,19 @@ impl Walk<'_> {
 
     /// A call that is known to be durable already, and is made once. One that is lent something to change is a fragment's, or a
     /// mistake: a step may be called again, a fragment is not.
-    fn renamed(&mut self, (name, at): (String, Place), awaited: &mut ExprAwait, print: Print) {
+    fn renamed(
+        &mut self,
+        (name, at): (String, Place),
+        gives: Option<String>,
+        awaited: &mut ExprAwait,
+        print: Print,
+    ) {
+        let calls = name::called(&awaited.base);
         self.in_site += 1;
         self.visit_expr_mut(&mut awaited.base);
         self.in_site -= 1;
         let site = self.site(name, Kind::Step, at);
+        self.called(calls, gives);
         print(&mut awaited.base, &self.cx(), &site, self.krate);
     }
 

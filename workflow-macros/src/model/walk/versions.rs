@@ -45,6 +45,16 @@ impl Walk<'_> {
             latest = syn::parse_quote!(1);
         }
         let site = self.site(name, Kind::Version, span.into());
+        let number = match peel(&latest) {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(number) => number.base10_parse().ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(details) = self.scopes.details() {
+            details.latest = number;
+        }
         self.visit_expr_mut(&mut latest);
         print::version(mac, &self.cx(), &site, &latest);
     }
@@ -78,6 +88,9 @@ impl Walk<'_> {
             return print::unread(mac, &Report::new(target.span(), text));
         };
         let site = self.site(name, Kind::Rollback, span.into());
+        if let Some(details) = self.scopes.details() {
+            details.to = Some(wanted.clone());
+        }
         print::rollback(mac, &self.cx(), &site, &of, &wanted);
     }
 
@@ -87,22 +100,29 @@ impl Walk<'_> {
         Named { name, span }: Named,
         list: Vec<Expr>,
     ) {
-        let mut list = list.into_iter();
-        let kind = match (
-            list.next().map(|first| (Place::of(&first), option(first))),
-            list.next(),
-        ) {
-            (Some((_, Some((word, Expr::Lit(literal))))), None) if word == "kind" => literal,
-            (Some((_, Some((_, value)))), None) => {
-                return misshapen(mac, Durable::Removed, Some(&value));
+        let (mut kind, mut undo) = (None, None);
+        for argument in list {
+            let place = Place::of(&argument);
+            match option(argument) {
+                Some((word, Expr::Lit(literal))) if word == "kind" && kind.is_none() => {
+                    kind = Some(literal);
+                }
+                Some((word, handler @ (Expr::Path(_) | Expr::Closure(_))))
+                    if word == "undo" && undo.is_none() =>
+                {
+                    undo = Some(handler);
+                }
+                _ => return misplaced(mac, place),
             }
-            (_, extra) => return misshapen(mac, Durable::Removed, extra.as_ref()),
+        }
+        let Some(kind) = kind else {
+            return misshapen(mac, Durable::Removed, None);
         };
         let Lit::Str(text) = &kind.lit else {
             return misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
         };
         let known = KINDS.iter().find(|(word, _)| *word == text.value());
-        let Some((_, variant)) = known else {
+        let Some((word, variant)) = known else {
             let all: Vec<_> = KINDS.iter().map(|(word, _)| format!("`{word}`")).collect();
             self.errors.push(
                 text.span(),
@@ -110,12 +130,24 @@ impl Walk<'_> {
             );
             return print::said(mac);
         };
+        if let Some(undo) = undo.filter(|undo| !self.captures(undo)) {
+            self.removed_undo(&name, undo);
+        }
         let site = self.site(name, Kind::Removed, span.into());
+        if let Some(details) = self.scopes.details() {
+            details.was = Some(word);
+        }
         let cfg = self.cfg.clone();
         let statement = print::removed(&self.cx(), &site, variant, &cfg, self.krate);
         self.scopes.declare(statement);
         print::said(mac);
     }
+}
+
+/// What stands here is not said of a removed site.
+fn misplaced(mac: &mut Macro, place: Place) {
+    let text = messages::MACRO_SHAPE.with(&[Durable::Removed.word(), Durable::Removed.shape()]);
+    print::unread(mac, &Report::new(place, text));
 }
 
 /// What a site may have been, and what the library calls it.

@@ -1,0 +1,443 @@
+//! Which edits live runs survive: the law of the lock.
+//!
+//! A run stands somewhere in a scope, with what it passed recorded. It goes on if the code still comes by the recorded sites
+//! in an order in which they can have been recorded, and by no other site before one of them. So what is compared is which
+//! site *can follow* which, not the order of lines: sites in exclusive arms are in no order, and a `return` is the end of it.
+//!
+//! The end of the body is the one place where a site may be added freely: a run that is past it is final. The end of a
+//! branch, of an iteration, of an `attempt!` or of a fragment is not: the run comes by there again.
+
+use std::collections::HashMap;
+
+use super::flow::{
+    Entry, alike, all, around, below, flat, is_head, is_in, neighbours, scope_of, standing,
+};
+use super::tree::{Body, Item, Origin, Part, Section, Site};
+use super::types::Tables;
+use crate::diagnostics::Place;
+use crate::messages::{self, Text};
+
+/// An edit that some live run does not survive.
+pub(crate) struct Break {
+    /// The path of the site, in the lock where it is gone, else in the code.
+    pub(crate) path: String,
+    /// Where it is told: at the site, or at the function's name where there is none.
+    pub(crate) place: Place,
+    pub(crate) text: Text,
+}
+
+/// What of `found` breaks a run that stands on `locked`.
+pub(crate) fn compare(
+    locked: &Section,
+    found: &Section,
+    name: Place,
+    tables: &Tables<'_>,
+) -> Vec<Break> {
+    let mut compare = Compare {
+        tables,
+        function: &found.name,
+        name,
+        gates: grown(locked, found),
+        moved: Vec::new(),
+        breaks: Vec::new(),
+    };
+    compare.inputs(locked, found);
+    let scope = match found.item {
+        Item::Workflow => Scope::Root,
+        Item::Fragment => Scope::Again("the fragment", &locked.origin),
+    };
+    compare.moved(&locked.parts, &found.parts);
+    compare.scope(&flat(&locked.parts), &flat(&found.parts), scope, "");
+    compare.breaks
+}
+
+#[derive(Clone, Copy)]
+enum Scope<'a> {
+    /// A workflow's own body: who is past its end is final.
+    Root,
+    /// Where a run comes by again after it was past the end: as it is called in messages, and its line.
+    Again(&'static str, &'a Origin),
+}
+
+/// The `version!`s that decide for live runs as they did before: new ones, and those whose number grew.
+fn grown(locked: &Section, found: &Section) -> Vec<String> {
+    fn versions(parts: &[Part], prefix: &str, into: &mut HashMap<String, Option<u32>>) {
+        for Entry { site, .. } in flat(parts) {
+            let path = format!("{prefix}{}", site.name);
+            for Body { branch, parts, .. } in &site.bodies {
+                versions(parts, &below(site, &path, branch.as_deref()), into);
+            }
+            if site.kind == "version" {
+                into.insert(path, site.latest);
+            }
+        }
+    }
+    let (mut old, mut new) = (HashMap::new(), HashMap::new());
+    versions(&locked.parts, "", &mut old);
+    versions(&found.parts, "", &mut new);
+    let grown = new
+        .into_iter()
+        .filter(|(path, latest)| match old.get(path) {
+            None => true,
+            Some(before) => match (before, latest) {
+                (Some(before), Some(latest)) => latest > before,
+                // A constant: what it was is not known.
+                _ => true,
+            },
+        });
+    grown.map(|(path, _)| path).collect()
+}
+
+struct Compare<'a> {
+    tables: &'a Tables<'a>,
+    function: &'a str,
+    name: Place,
+    /// The versions under which a new site may stand anywhere.
+    gates: Vec<String>,
+    /// The paths of what stands in another scope now: where it was, and where it is.
+    moved: Vec<(String, String)>,
+    breaks: Vec<Break>,
+}
+
+impl Compare<'_> {
+    fn push(&mut self, path: &str, place: Option<Place>, text: impl Into<Text>) {
+        let accept = format!(
+            "or accept it, if no live run is touched: `WORKFLOW_LOCK=write:{}/{path} cargo test`",
+            self.function
+        );
+        self.breaks.push(Break {
+            path: path.to_owned(),
+            place: place.unwrap_or(self.name),
+            text: text.into().or(&accept),
+        });
+    }
+
+    fn inputs(&mut self, locked: &Section, found: &Section) {
+        for input in &found.inputs {
+            let place = input.origin.place();
+            let before = locked.inputs.iter().find(|old| old.name == input.name);
+            match before {
+                Some(before) => {
+                    if let Some(why) = self.tables.broken(&before.ty, &input.ty) {
+                        let text = messages::LOCK_INPUT_TYPE.with(&[
+                            &input.name,
+                            &why,
+                            &before.origin.quoted(),
+                        ]);
+                        self.push(&input.name, place, text);
+                    }
+                }
+                None if input.ty.starts_with("Option<") => {}
+                None => {
+                    let at = locked.origin.quoted();
+                    let text = messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty]);
+                    self.push(&input.name, place, text);
+                }
+            }
+        }
+    }
+
+    /// Sites that stand in another scope now: each is told once, where it is, and not as gone and new.
+    fn moved(&mut self, old: &[Part], new: &[Part]) {
+        let (old, new) = (all(old), all(new));
+        for (from, site) in old.iter().filter(|(_, site)| is_head(site)) {
+            let is_elsewhere = |(to, now): &&(String, &Site)| {
+                now.name == site.name
+                    && alike(&site.kind, &now.kind)
+                    && old.iter().all(|(path, _)| path != to)
+                    && self.moved.iter().all(|(_, taken)| taken != to)
+            };
+            if new.iter().any(|(path, _)| path == from) {
+                continue;
+            }
+            let Some((to, now)) = new.iter().find(is_elsewhere) else {
+                continue;
+            };
+            // What stands around it has another name: that is told, and this went along.
+            if let (Some((was, around)), Some((is, now))) = (around(from, &old), around(to, &new))
+                && old.iter().all(|(path, _)| path != is)
+                && new.iter().all(|(path, _)| path != was)
+                && around.kind == now.kind
+            {
+                continue;
+            }
+            self.moved.push((from.clone(), to.clone()));
+            let text = messages::LOCK_MOVED.with(&[
+                &site.name,
+                &scope_of(from, &site.name),
+                &scope_of(to, &site.name),
+                &site.origin.quoted(),
+                &site.kind,
+            ]);
+            self.push(to, now.origin.place(), text);
+        }
+    }
+
+    /// Whether it was moved out of here, or what stood in it was.
+    fn is_moved_from(&self, path: &str) -> bool {
+        self.moved.iter().any(|(from, _)| is_in(from, path))
+    }
+
+    fn is_moved_to(&self, path: &str) -> bool {
+        self.moved.iter().any(|(_, to)| is_in(to, path))
+    }
+
+    fn is_gated(&self, entry: &Entry<'_>) -> bool {
+        entry
+            .gates
+            .iter()
+            .any(|gate| self.gates.iter().any(|grown| grown == gate))
+    }
+
+    fn scope(&mut self, old: &[Entry<'_>], new: &[Entry<'_>], scope: Scope<'_>, prefix: &str) {
+        let mut gone: Vec<&Entry<'_>> = Vec::new();
+        for entry in old {
+            if let Some(now) = standing(new, entry.site) {
+                self.pair(entry.site, now.site, prefix);
+                continue;
+            }
+            let path = format!("{prefix}{}", entry.site.name);
+            if !self.is_moved_from(&path) && self.is_missed(entry, new, prefix) {
+                gone.push(entry);
+            }
+        }
+        // Those that stand where one of the same kind is gone: they were renamed, most likely.
+        let mut renamed: Vec<&str> = Vec::new();
+        for entry in gone {
+            let site = entry.site;
+            let path = format!("{prefix}{}", site.name);
+            let candidate = new.iter().find(|now| {
+                is_new(now, old)
+                    && alike(&site.kind, &now.site.kind)
+                    && !self.is_gated(now)
+                    && !renamed.contains(&now.site.name.as_str())
+                    && neighbours(old, entry.order) == neighbours(new, now.order)
+            });
+            let quoted = site.origin.quoted();
+            if let Some(now) = candidate {
+                let (name, back) = (&now.site.name, way_back(now.site, &site.name));
+                let text =
+                    messages::LOCK_RENAMED.with(&[name, &site.name, &quoted, &back, &site.kind]);
+                self.push(&path, now.site.origin.place(), text);
+                renamed.push(name);
+            } else {
+                let text = messages::LOCK_GONE.with(&[&path, &quoted, &site.name, &site.kind]);
+                self.push(&path, None, text);
+            }
+        }
+        for entry in new {
+            let path = format!("{prefix}{}", entry.site.name);
+            let is_told = renamed.contains(&entry.site.name.as_str()) || self.is_moved_to(&path);
+            if is_new(entry, old) && !is_told && !self.is_gated(entry) {
+                self.added(entry, old, new, scope, &path);
+            }
+        }
+        self.order(old, new, prefix);
+    }
+
+    /// A new site, which no version keeps from live runs.
+    fn added(
+        &mut self,
+        entry: &Entry<'_>,
+        old: &[Entry<'_>],
+        new: &[Entry<'_>],
+        scope: Scope<'_>,
+        path: &str,
+    ) {
+        let (name, place) = (&entry.site.name, entry.site.origin.place());
+        let locked = |later: &Entry<'_>| {
+            let mut old = old.iter();
+            old.find(|old| is_head(old.site) && old.site.name == later.site.name)
+        };
+        let mut later = new.iter().filter(|later| entry.can_be_followed_by(later));
+        let text = match (later.find_map(locked), scope) {
+            (Some(next), _) => {
+                let (next, quoted) = (&next.site.name, next.site.origin.quoted());
+                messages::LOCK_NEW_BEFORE.with(&[name, next, &quoted, &gate_name(name)])
+            }
+            (None, Scope::Again(what, line)) => {
+                let around = &line.quoted();
+                messages::LOCK_NEW_AT_END.with(&[name, what, around, &gate_name(name)])
+            }
+            (None, Scope::Root) => return,
+        };
+        self.push(path, place, text);
+    }
+
+    /// Whether runs would miss a locked site that does not stand here any more.
+    fn is_missed(&mut self, entry: &Entry<'_>, new: &[Entry<'_>], prefix: &str) -> bool {
+        let site = entry.site;
+        if site.cfg.is_some() || !is_head(site) && site.kind != "version" {
+            return false;
+        }
+        let declared = new
+            .iter()
+            .find(|now| now.site.kind == "removed" && now.site.name == site.name);
+        let Some(declared) = declared else {
+            return true;
+        };
+        let was = declared.site.was.as_deref().unwrap_or_default();
+        if !alike(&site.kind, was) {
+            let path = format!("{prefix}{}", site.name);
+            let text = messages::LOCK_REMOVED_KIND.with(&[
+                &site.name,
+                &site.kind,
+                was,
+                &site.origin.quoted(),
+            ]);
+            self.push(&path, declared.site.origin.place(), text);
+        } else if site.has_undo && !declared.site.has_undo {
+            let path = format!("{prefix}{}", site.name);
+            let quoted = site.origin.quoted();
+            let text = messages::LOCK_REMOVED_UNDO.with(&[&site.name, &quoted, &site.kind]);
+            self.push(&path, declared.site.origin.place(), text);
+        }
+        false
+    }
+
+    /// A site that is there still.
+    fn pair(&mut self, old: &Site, new: &Site, prefix: &str) {
+        let path = format!("{prefix}{}", new.name);
+        let (place, quoted) = (new.origin.place(), old.origin.quoted());
+        if !alike(&old.kind, &new.kind) {
+            let text = messages::LOCK_KIND.with(&[&new.name, &new.kind, &old.kind, &quoted]);
+            return self.push(&path, place, text);
+        }
+        if old.has_undo && !new.has_undo {
+            self.push(
+                &path,
+                place,
+                messages::LOCK_UNDO.with(&[&new.name, &quoted]),
+            );
+        }
+        match (&old.carried, &new.carried) {
+            (Some(old), None) => {
+                let text = messages::LOCK_CARRY_GONE.with(&[&new.name, &old.join(", "), &quoted]);
+                self.push(&path, place, text);
+            }
+            (Some(old), Some(new_list)) if old != new_list => {
+                let text = messages::LOCK_CARRY.with(&[
+                    &new.name,
+                    &old.join(", "),
+                    &new_list.join(", "),
+                    &quoted,
+                ]);
+                self.push(&path, place, text);
+            }
+            _ => {}
+        }
+        if let (Some(before), Some(latest)) = (old.latest, new.latest)
+            && latest < before
+        {
+            let (latest, before) = (latest.to_string(), before.to_string());
+            let text = messages::LOCK_VERSION_LESS.with(&[&new.name, &latest, &before, &quoted]);
+            self.push(&path, place, text);
+        }
+        if let (Some(before), Some(gives)) = (&old.gives, &new.gives)
+            && let Some(why) = self.tables.broken(before, gives)
+        {
+            let text = messages::LOCK_TYPE.with(&[&new.name, &why, &quoted]);
+            self.push(&path, place, text);
+        }
+        self.bodies(old, new, &path);
+    }
+
+    fn bodies(&mut self, old: &Site, new: &Site, path: &str) {
+        for body in &old.bodies {
+            let now = new.bodies.iter().find(|now| now.branch == body.branch);
+            let Some(now) = now else {
+                let branch = body.branch.as_deref().unwrap_or_default();
+                let path = format!("{path}/{branch}");
+                let text = messages::LOCK_BRANCH_GONE.with(&[
+                    &new.name,
+                    branch,
+                    &body.origin.quoted(),
+                    &new.kind,
+                ]);
+                self.push(&path, new.origin.place(), text);
+                continue;
+            };
+            let what = match (new.kind.as_str(), &now.branch) {
+                ("loop", _) => "the iteration",
+                ("attempt", _) => "the block",
+                _ => "the branch",
+            };
+            let scope = Scope::Again(what, &body.origin);
+            let prefix = below(new, path, now.branch.as_deref());
+            self.scope(&flat(&body.parts), &flat(&now.parts), scope, &prefix);
+        }
+        for body in &new.bodies {
+            if old.bodies.iter().all(|before| before.branch != body.branch) {
+                let branch = body.branch.as_deref().unwrap_or_default();
+                let quoted = old.origin.quoted();
+                let text = messages::LOCK_BRANCH_NEW.with(&[&new.name, branch, &quoted, &new.kind]);
+                self.push(&format!("{path}/{branch}"), body.origin.place(), text);
+            }
+        }
+    }
+
+    /// Sites that could be recorded in an order in which the code does not come by them any more.
+    fn order(&mut self, old: &[Entry<'_>], new: &[Entry<'_>], prefix: &str) {
+        let both: Vec<(&Entry<'_>, &Entry<'_>)> = old
+            .iter()
+            .filter(|entry| is_head(entry.site))
+            .filter_map(|entry| Some((entry, standing(new, entry.site)?)))
+            .collect();
+        let mut wrong: Vec<(usize, usize)> = Vec::new();
+        for (first, (old_first, new_first)) in both.iter().enumerate() {
+            for (second, (old_second, new_second)) in both.iter().enumerate() {
+                let could = old_first.can_be_followed_by(old_second);
+                let never = !could && !old_second.can_be_followed_by(old_first);
+                if could && !new_first.can_be_followed_by(new_second)
+                    || never && first != second && new_first.is_always_before(new_second)
+                {
+                    wrong.push((first, second));
+                }
+            }
+        }
+        // The one that stands in most of these pairs is the one that was moved.
+        while let Some(&(first, second)) = wrong.first() {
+            let in_pairs = |of: usize| wrong.iter().filter(|(a, b)| *a == of || *b == of).count();
+            let all = wrong.iter().flat_map(|(a, b)| [*a, *b]);
+            let moved = all.max_by_key(|of| in_pairs(*of)).unwrap_or(second);
+            let other = if moved == first { second } else { first };
+            let (before, now) = both[moved];
+            let beside = both[other].0;
+            let path = format!("{prefix}{}", now.site.name);
+            let relation = if before.can_be_followed_by(beside) {
+                "before"
+            } else if beside.can_be_followed_by(before) {
+                "after"
+            } else {
+                "in another arm than"
+            };
+            let text = messages::LOCK_ORDER.with(&[
+                &now.site.name,
+                relation,
+                &beside.site.name,
+                &before.site.origin.quoted(),
+            ]);
+            self.push(&path, now.site.origin.place(), text);
+            wrong.retain(|(a, b)| *a != moved && *b != moved);
+        }
+    }
+}
+
+/// Whether an entry leaves a record, and no locked one has its name.
+fn is_new(entry: &Entry<'_>, old: &[Entry<'_>]) -> bool {
+    is_head(entry.site) && old.iter().all(|old| old.site.name != entry.site.name)
+}
+
+/// How a site gets its old name back.
+fn way_back(site: &Site, name: &str) -> String {
+    match site.kind.as_str() {
+        "call" | "step" => format!("`#[step(name = \"{name}\")]` on the statement"),
+        "loop" => format!("the label `'{name}`"),
+        kind => format!("`{kind}!({name}, ..)`"),
+    }
+}
+
+/// A name for a `version!` that lets a new site in.
+fn gate_name(site: &str) -> String {
+    format!("with_{}", site.replace('-', "_"))
+}

@@ -1,0 +1,209 @@
+//! What the lock says of one function: an indented tree, one site a line.
+
+use syn::Attribute;
+
+use crate::diagnostics::Place;
+use crate::model::{self, Details, Jump, Kind, Walked, has_site, name};
+
+/// A function that is locked.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) item: Item,
+    /// A workflow's name in the store, or the fragment's own.
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Item {
+    Workflow,
+    Fragment,
+}
+
+impl Item {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Fragment => "fragment",
+        }
+    }
+}
+
+/// A parameter that is recorded.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) ty: String,
+    pub(crate) origin: Origin,
+}
+
+/// A part of a body, as [`model::Part`], but whole.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Site(Box<Site>),
+    Choice {
+        gates: Vec<String>,
+        arms: Vec<Vec<Part>>,
+    },
+    Leaves,
+}
+
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    /// The type of what is recorded, where that can be read.
+    pub(crate) gives: Option<String>,
+    /// What is called, where that is not its name.
+    pub(crate) of: Option<String>,
+    pub(crate) channels: Vec<String>,
+    pub(crate) has_undo: bool,
+    pub(crate) carried: Option<Vec<String>>,
+    pub(crate) latest: Option<u32>,
+    pub(crate) was: Option<String>,
+    pub(crate) to: Option<String>,
+    pub(crate) cfg: Option<String>,
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) origin: Origin,
+}
+
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) branch: Option<String>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) origin: Origin,
+}
+
+/// Where something is written.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// In the code that is being compiled.
+    Code(Place),
+    /// In a line of the lock, from 1, and its text.
+    Lock(usize, String),
+}
+
+impl Origin {
+    pub(crate) fn place(&self) -> Option<Place> {
+        match self {
+            Self::Code(place) => Some(*place),
+            Self::Lock(..) => None,
+        }
+    }
+
+    /// As messages quote it: `` workflow.lock:12: `step reserve -> Hold` ``.
+    pub(crate) fn quoted(&self) -> String {
+        match self {
+            Self::Code(place) => place.described().unwrap_or_default(),
+            Self::Lock(line, text) => format!("{}:{line}: `{}`", super::FILE, text.trim()),
+        }
+    }
+}
+
+/// What a site's value is, where only another file tells.
+pub(crate) trait Types {
+    /// The type that a call of this path gives.
+    fn of_call(&self, path: &str) -> Option<String>;
+    /// The type of this channel's messages.
+    fn of_channel(&self, path: &str) -> Option<String>;
+}
+
+/// No other file is looked at.
+pub(crate) struct Unseen;
+
+impl Types for Unseen {
+    fn of_call(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn of_channel(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// The body of a function that was walked.
+pub(crate) fn parts(walked: &Walked, outline: &[model::Part], types: &dyn Types) -> Vec<Part> {
+    let part = |part: &model::Part| match part {
+        // With a label it may leave a block, and what stands after that goes on.
+        model::Part::Leaves(Jump::Break(Some(_))) => None,
+        model::Part::Leaves(_) => Some(Part::Leaves),
+        // What is recorded does not tell which arm was taken, where none records anything.
+        model::Part::Choice { arms, .. } if !arms.iter().any(|arm| has_site(arm)) => None,
+        model::Part::Choice { gates, arms } => Some(Part::Choice {
+            gates: gates.clone(),
+            arms: arms.iter().map(|arm| parts(walked, arm, types)).collect(),
+        }),
+        model::Part::Site { index, bodies } => {
+            Some(Part::Site(Box::new(site(walked, *index, bodies, types))))
+        }
+    };
+    outline.iter().filter_map(part).collect()
+}
+
+pub(super) fn site(
+    walked: &Walked,
+    index: usize,
+    bodies: &[model::Body],
+    types: &dyn Types,
+) -> Site {
+    let found = &walked.sites[index];
+    let Details {
+        calls,
+        gives,
+        channels,
+        carried,
+        is_endless: _,
+        latest,
+        was,
+        to,
+        branches,
+    } = &found.details;
+    let gives = gives.clone().or_else(|| match (found.kind, calls) {
+        (Kind::Call | Kind::Step, Some(path)) => types.of_call(path),
+        (Kind::Recv, _) => types.of_channel(channels.first()?),
+        _ => None,
+    });
+    let of = calls.as_ref().and_then(|path| {
+        let last = path.rsplit([':', '.']).next()?;
+        (last != found.name).then(|| last.to_owned())
+    });
+    let bodies = bodies.iter().map(|body| {
+        let named = branches
+            .iter()
+            .find(|(name, _)| Some(name) == body.branch.as_ref());
+        Body {
+            branch: body.branch.clone(),
+            parts: parts(walked, &body.parts, types),
+            origin: Origin::Code(named.map_or(found.place, |(_, place)| *place)),
+        }
+    });
+    Site {
+        kind: found.kind.word().to_owned(),
+        name: found.name.clone(),
+        gives,
+        of,
+        channels: channels.clone(),
+        has_undo: walked.undos.iter().any(|undo| undo.path == found.path),
+        carried: carried.clone(),
+        latest: *latest,
+        was: was.map(str::to_owned),
+        to: to.clone(),
+        cfg: condition(&found.cfg),
+        bodies: bodies.collect(),
+        origin: Origin::Code(found.place),
+    }
+}
+
+/// The conditions of a site as text: `feature="gifts"`.
+fn condition(cfg: &[Attribute]) -> Option<String> {
+    let texts: Vec<String> = cfg
+        .iter()
+        .filter_map(|attr| match &attr.meta {
+            syn::Meta::List(list) => Some(name::type_text(&list.tokens)),
+            _ => None,
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
