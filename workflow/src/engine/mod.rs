@@ -15,6 +15,7 @@ mod handle;
 mod hooks;
 mod host;
 mod live;
+mod long;
 mod mail;
 mod preflight;
 mod quarantine;
@@ -61,6 +62,7 @@ use desks::Desks;
 use hooks::Reporter;
 use host::Random;
 use live::Live;
+use long::Long;
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
@@ -119,6 +121,9 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
     pub(crate) desks: Desks,
+    pub(crate) long: Long,
+    /// From so many records on a history is long.
+    pub(crate) long_history: u64,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
