@@ -217,3 +217,26 @@ fn poller_is_told_what_to_do_and_goes_on_where_it_was() {
         "it is done with its file"
     );
 }
+
+#[test]
+fn deploy_tells_a_new_program_that_stops_runs_from_one_that_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| Process::start("deploy", dir.path(), words).ended();
+    let (code, printed) = run(&["start", "200"]);
+    assert_eq!(
+        (code, printed.trim()),
+        (Some(0), "200 orders are under way")
+    );
+    let (code, printed) = run(&["preflight", "renamed"]);
+    assert_eq!(code, Some(2), "{printed}");
+    for said in ["would stop: diverged at `weigh`", "deploy.rs:", "order-0"] {
+        assert!(printed.contains(said), "`{said}` is not in:\n{printed}");
+    }
+    let (code, printed) = run(&["preflight", "gated"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("this code stops no run"), "{printed}");
+    // What was asked twice is as it was.
+    assert_eq!(run(&["preflight", "renamed"]).0, Some(2));
+    assert_eq!(run(&["clean"]).0, Some(0));
+    assert!(!dir.path().join("runs.redb").exists());
+}

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -597,4 +597,26 @@ fn a_journal_with_rewrites_is_written_and_read_as_it_always_was() {
     assert_eq!(loaded.history.len(), 1);
     let row = loaded.row;
     assert_eq!((row.unclean, row.released, row.generation), (0, true, 1));
+}
+
+/// Every kind of record as an exported history has it: this file was written once, and is read for ever.
+#[test]
+fn the_json_form_of_every_kind_of_record_stays() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1/records.json");
+    let kept = fs::read_to_string(&file).unwrap();
+    let mut lines = kept.lines();
+    for (kind, samples) in bodies() {
+        for body in samples {
+            let record = record(body);
+            let json = serde_json::to_string(&record).unwrap();
+            assert_eq!(lines.next(), Some(&*json), "{kind}");
+            let read: Record = serde_json::from_str(&json).unwrap();
+            assert_eq!(read, record, "{kind}");
+        }
+    }
+    assert_eq!(
+        lines.next(),
+        None,
+        "a kind that was written once is not tried any more"
+    );
 }

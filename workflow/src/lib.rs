@@ -64,7 +64,8 @@
 //!   keeps ending the process fails when its attempts are used up, and its run is driven alone meanwhile.
 //! - **The code changes under a live run**: each scope's sites must come in the recorded order. The first thing that does
 //!   not fit is a *divergence*: found before anything is run, reported with location, recorded, issued and the source line,
-//!   and the run is *parked*, untouched, until code that fits is deployed.
+//!   and the run is *parked*, untouched, until code that fits is deployed. [`EngineBuilder::preflight`] says before a deploy which
+//!   runs that would be, and [`testing`] replays kept histories in `cargo test`.
 //! - **A run failed, or went wrong**: [`RunHandle::recover`] retries what it failed by, [`RunHandle::rewind`] takes it back to a
 //!   location, [`RunHandle::fork`] does that in a copy.
 //! - **The store fails**: no attempt is used up, what a step gave is kept and written again.
@@ -82,6 +83,7 @@
 //!
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
 //! [`operation`] has units of work that show a person how they go on, in a step's body or in any tokio program.
+//! [`Graph`] is the picture of a workflow, `checkout::GRAPH`; [`RunHandle::graph`] lays a run over it.
 //! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
 //! underneath, without clock, IO or runtime.
 //!
@@ -115,6 +117,8 @@ mod error;
 pub mod graph;
 #[cfg(all(feature = "engine", feature = "redb"))]
 pub mod guide;
+#[cfg(feature = "engine")]
+pub mod guided;
 #[cfg(feature = "axum")]
 pub mod http;
 mod lock;
@@ -123,6 +127,8 @@ mod macros;
 pub mod operation;
 pub mod replay;
 pub mod store;
+#[cfg(feature = "engine")]
+pub mod testing;
 
 pub use bytes::Bytes;
 pub use graph::Graph;
@@ -137,14 +143,15 @@ pub use context::{
 #[cfg(feature = "engine")]
 pub use engine::{
     AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
-    EngineBuilder, ErrorEvent, ParkedRun, RequestError, Retry, Rewound, RunHandle, SendError,
+    EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
+    PreflightProgress, PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError,
     SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;
 pub use replay::{
-    Backoff, Divergence, Failure, FailureKind, InvalidRunId, Kind, Location, ParkReason, Payload,
-    Record, RunId, RunState, Site, Timestamp,
+    Backoff, Divergence, Failure, FailureKind, History, InvalidRunId, Kind, Location, ParkReason,
+    Payload, Record, RunId, RunState, Site, Timestamp,
 };
 pub use store::MemoryStore;
 #[cfg(feature = "redb")]

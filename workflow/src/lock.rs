@@ -17,7 +17,9 @@ pub fn lock(path: &str, text: &str) {
 }
 
 fn act(said: &str, path: &Path, text: &str) -> Result<(), String> {
+    // Git may have ended its lines in another way.
     let before = fs::read_to_string(path).ok();
+    let before = before.map(|before| before.replace("\r\n", "\n"));
     let shown = path.display();
     let differences = before.as_deref().map(|before| differences(before, text));
     match (said.split(':').next().unwrap_or_default(), differences) {
@@ -86,9 +88,6 @@ fn differences(before: &str, after: &str) -> String {
             _ => {}
         }
     }
-    if lines.is_empty() {
-        lines.push("  the ends of lines\n".to_owned());
-    }
     lines.concat()
 }
 
@@ -119,6 +118,13 @@ mod tests {
             fs::read_to_string(&path).unwrap(),
             "version 1\nworkflow a\n"
         );
+    }
+
+    #[test]
+    fn the_ends_of_lines_say_nothing() {
+        let path = at("ends");
+        fs::write(&path, "version 1\r\nworkflow a\r\n").unwrap();
+        act("check", &path, "version 1\nworkflow a\n").unwrap();
     }
 
     #[test]

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow::MemoryStore;
 use workflow::replay::{
-    AttemptState, Body, Location, Opened, Record, RunKey, RunState, Segment, Timestamp, Waiting,
+    AttemptState, Body, History, Location, Opened, Record, RunId, RunKey, RunState, Segment,
+    Timestamp, Waiting,
 };
-use workflow::store::{CHILD_ENDED, Store};
+use workflow::store::{CHILD_ENDED, Loaded, Store};
+use workflow::{Engine, MemoryStore, Workflow};
 
 use super::ast::{Node, Program};
 use super::code::preflight;
 use super::drive::{self, Cut, Drive, End, read};
 use super::post;
 use super::random::Random;
-use super::walk::Interpreter;
+use super::walk::{Interpreted, Interpreter, Offspring};
 use super::world::{Broken, Law, World};
 
 /// How often a run is cut off.
@@ -243,8 +244,44 @@ impl Life {
         if !self.world().effects().is_empty() {
             self.world().broke(Law::Gate, "a preflight ran a body");
         }
+        self.judge_preflight(first.as_ref().err());
         self.world().verdict()?;
         Ok(first.map(|_| ()))
+    }
+
+    /// An engine's preflight finds what the machine does, and does nothing either.
+    fn judge_preflight(&self, diverged: Option<&String>) {
+        let program = &self.interpreter.program;
+        let beside = Arc::new(World::edited(program, 0, self.world()));
+        let interpreter = Interpreter {
+            program: program.clone(),
+            world: Arc::clone(&beside),
+        };
+        let store = Arc::new(self.store.crash());
+        let shared: Arc<dyn Store> = Arc::<MemoryStore>::clone(&store);
+        let builder = Engine::builder()
+            .shared_store(shared)
+            .workflow(Interpreted::call)
+            .workflow(Offspring::call)
+            .state(interpreter);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let report = runtime
+            .expect("a runtime")
+            .block_on(async { builder.preflight().await })
+            .expect("a store that can be read");
+        let mut findings = report.findings.iter();
+        let found = findings.find(|finding| finding.workflow == Interpreted::NAME);
+        if found.map(|finding| &finding.detail) != diverged {
+            let what = format!("the machine comes to {diverged:?}, and an engine to {report}");
+            self.world().broke(Law::Preflight, what);
+        }
+        let before = read(self.store.load(self.key));
+        let after = read(store.load(self.key));
+        let same = |loaded: Loaded| (loaded.history, loaded.row.last_append, loaded.row.state);
+        if before.map(same) != after.map(same) || !beside.effects().is_empty() {
+            self.world()
+                .broke(Law::Untouched, "an engine's preflight did something");
+        }
     }
 
     /// Goes on with the code that was deployed: diverged with everything as it was, or to the end with no effect in the
@@ -336,6 +373,9 @@ impl Life {
         if let Err(what) = judge_history(&history) {
             self.world().broke(Law::Store, what);
         }
+        if let Err(what) = judge_export(&history) {
+            self.world().broke(Law::Store, what);
+        }
         if let Err(what) = judge_pruned(&self.interpreter.program, &history) {
             self.world().broke(Law::Store, what);
         }
@@ -360,6 +400,22 @@ impl Life {
             self.world()
                 .broke(Law::Wake, format!("due {due:?}, the row {row:?}"));
         }
+    }
+}
+
+/// What a run has written is a history that may be exported, and that comes back as it was.
+fn judge_export(history: &[Record]) -> Result<(), String> {
+    if history.is_empty() {
+        // Killed before its beginning was durable.
+        return Ok(());
+    }
+    let exported = History::new(RunId::from_stored("a"), history.to_vec());
+    let exported = exported.map_err(|error| format!("no run could have written it: {error}"))?;
+    let json = exported.to_json();
+    match History::from_json(&json) {
+        Ok(read) if read == exported => Ok(()),
+        Ok(_) => Err(format!("it comes back otherwise: {json}")),
+        Err(error) => Err(format!("it does not come back: {error}\n{json}")),
     }
 }
 

@@ -113,6 +113,14 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Waits until it ends by itself, and gives its exit code and what it printed.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        (status.code(), self.printed())
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended by itself.

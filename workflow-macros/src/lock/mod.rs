@@ -7,6 +7,7 @@
 mod compare;
 mod flow;
 mod mode;
+mod outline;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use self::mode::Mode;
 use self::sources::{Found, Sources};
 use self::text::Lock;
 pub(crate) use self::tree::Item;
-use self::tree::{Input, Origin, Section, Types, Unseen};
+use self::tree::{Input, Origin, Section, Types};
 use self::types::Tables;
 use crate::diagnostics::{Errors, Place};
 use crate::model::{self, ItemOptions, Parameter, Walked, name};
@@ -58,10 +59,7 @@ const KINDS: &[&str] = &[
     "rollback",
 ];
 
-/// The outline of a body, for the graph.
-pub(crate) fn outline(walked: &Walked) -> String {
-    text::outline(&tree::parts(walked, &walked.outline, &Unseen))
-}
+pub(crate) use self::outline::outline;
 
 /// A function that is being expanded.
 pub(crate) struct Expanded<'a> {

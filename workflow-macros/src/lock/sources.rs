@@ -59,6 +59,11 @@ impl Sources {
             gather(&path, &mut files).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         files.sort();
+        let tests: Vec<PathBuf> = files
+            .iter()
+            .flat_map(|(path, text)| tests_of(path, text))
+            .collect();
+        files.retain(|(path, _)| !tests.iter().any(|test| path.starts_with(test)));
         Ok(Self { files })
     }
 
@@ -134,6 +139,31 @@ fn gather(path: &Path, files: &mut Vec<(PathBuf, String)>) -> std::io::Result<()
         files.push((path.to_owned(), fs::read_to_string(path)?));
     }
     Ok(())
+}
+
+/// Where the modules are that a file has for its tests only: `#[cfg(test)] mod tests;`. Each is a file, or a directory.
+fn tests_of(path: &Path, text: &str) -> Vec<PathBuf> {
+    let stem = path
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let dir = match stem {
+        "lib" | "main" | "mod" => beside.to_owned(),
+        stem => beside.join(stem),
+    };
+    let mut found = Vec::new();
+    for (at, mark) in text.match_indices("#[cfg(test)]") {
+        let rest = text[at + mark.len()..].trim_start();
+        let Some((head, _)) = rest.split_once(';') else {
+            continue;
+        };
+        let words: Vec<&str> = head.split_whitespace().collect();
+        if let [.., "mod", name] = words.as_slice() {
+            found.extend([dir.join(format!("{name}.rs")), dir.join(name)]);
+        }
+    }
+    found
 }
 
 /// Whether a text may define this name: a cheap look before it is parsed.
@@ -579,4 +609,32 @@ fn is_skipped(attrs: &[Attribute]) -> bool {
     serde(attrs)
         .iter()
         .any(|said| said == "skip" || said == "skip_deserializing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_tests_are_left_out_wherever_they_stand() {
+        let text = "mod live;\n#[cfg(test)]\nmod tests;\n#[cfg(test)] pub(crate) mod helpers;\n#[cfg(test)]\nmod inner { }\n";
+        let of = |path: &str| tests_of(Path::new(path), text);
+        assert_eq!(
+            of("src/lib.rs"),
+            ["src/tests.rs", "src/tests", "src/helpers.rs", "src/helpers"].map(PathBuf::from)
+        );
+        assert_eq!(of("src/shop.rs")[0], PathBuf::from("src/shop/tests.rs"));
+        assert_eq!(of("src/shop/mod.rs")[0], PathBuf::from("src/shop/tests.rs"));
+    }
+
+    #[test]
+    fn a_function_is_found_where_it_begins_and_not_in_a_test() {
+        let text = "// fn pay(\nfn pay(x: u32) {}\n#[cfg(test)]\nmod tests {\n    #[workflow]\n    async fn pay() {}\n}\nmod live {\n    #[workflow(name = \"pay-now\")]\n    async fn pay() {}\n}\n";
+        let found = Sources::of(text).durable();
+        let found: Vec<_> = found
+            .iter()
+            .map(|found| (found.line, found.name()))
+            .collect();
+        assert_eq!(found, [(10, "pay-now".to_owned())]);
+    }
 }

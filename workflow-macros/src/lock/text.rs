@@ -49,7 +49,7 @@ impl Lock {
             for input in &section.inputs {
                 let _ = writeln!(text, "  input {}: {}", input.name, input.ty);
             }
-            print_parts(&section.parts, 1, 2, &mut text);
+            print_parts(&section.parts, 1, &mut text);
         }
         for defined in &self.types {
             let _ = write!(text, "\ntype {}", defined.name);
@@ -82,16 +82,8 @@ impl Lock {
     }
 }
 
-/// The parts of a body as text, without types: what the graph is drawn from.
-pub(crate) fn outline(parts: &[Part]) -> String {
-    let mut text = String::new();
-    print_parts(parts, 0, 1, &mut text);
-    text
-}
-
-/// With types only where the lock has them: `unit` is how many spaces a level takes, and one is the graph's.
-fn print_parts(parts: &[Part], depth: usize, unit: usize, text: &mut String) {
-    let pad = |depth: usize| " ".repeat(depth * unit);
+fn print_parts(parts: &[Part], depth: usize, text: &mut String) {
+    let pad = |depth: usize| "  ".repeat(depth);
     for part in parts {
         match part {
             Part::Leaves => {
@@ -105,26 +97,31 @@ fn print_parts(parts: &[Part], depth: usize, unit: usize, text: &mut String) {
                 text.push('\n');
                 for arm in arms {
                     let _ = writeln!(text, "{}arm", pad(depth + 1));
-                    print_parts(arm, depth + 2, unit, text);
+                    print_parts(arm, depth + 2, text);
                 }
             }
             Part::Site(site) => {
                 let _ = write!(text, "{}", pad(depth));
-                print_site(site, unit > 1, text);
+                print_site(site, text);
+                if let Some(gives) = &site.gives {
+                    let _ = write!(text, " -> {gives}");
+                }
+                text.push('\n');
                 for body in &site.bodies {
                     let Some(branch) = &body.branch else {
-                        print_parts(&body.parts, depth + 1, unit, text);
+                        print_parts(&body.parts, depth + 1, text);
                         continue;
                     };
                     let _ = writeln!(text, "{}branch {branch}", pad(depth + 1));
-                    print_parts(&body.parts, depth + 2, unit, text);
+                    print_parts(&body.parts, depth + 2, text);
                 }
             }
         }
     }
 }
 
-fn print_site(site: &Site, with_types: bool, text: &mut String) {
+/// A site in its line, without its type.
+pub(super) fn print_site(site: &Site, text: &mut String) {
     let _ = write!(text, "{} {}", site.kind, site.name);
     let mut say = |word: &str, value: &Option<String>| {
         if let Some(value) = value {
@@ -147,10 +144,6 @@ fn print_site(site: &Site, with_types: bool, text: &mut String) {
     if let Some(cfg) = &site.cfg {
         let _ = write!(text, " cfg({cfg})");
     }
-    if let (Some(gives), true) = (&site.gives, with_types) {
-        let _ = write!(text, " -> {gives}");
-    }
-    text.push('\n');
 }
 
 /// A line with what is indented under it.

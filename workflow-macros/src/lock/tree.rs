@@ -3,7 +3,7 @@
 use syn::Attribute;
 
 use crate::diagnostics::Place;
-use crate::model::{self, Details, Kind, Walked, name};
+use crate::model::{self, Details, Jump, Kind, Walked, has_site, name};
 
 /// A function that is locked.
 #[derive(Debug)]
@@ -126,25 +126,35 @@ impl Types for Unseen {
 /// The body of a function that was walked.
 pub(crate) fn parts(walked: &Walked, outline: &[model::Part], types: &dyn Types) -> Vec<Part> {
     let part = |part: &model::Part| match part {
-        model::Part::Leaves => Part::Leaves,
-        model::Part::Choice { gates, arms } => Part::Choice {
+        // With a label it may leave a block, and what stands after that goes on.
+        model::Part::Leaves(Jump::Break(Some(_))) => None,
+        model::Part::Leaves(_) => Some(Part::Leaves),
+        // What is recorded does not tell which arm was taken, where none records anything.
+        model::Part::Choice { arms, .. } if !arms.iter().any(|arm| has_site(arm)) => None,
+        model::Part::Choice { gates, arms } => Some(Part::Choice {
             gates: gates.clone(),
             arms: arms.iter().map(|arm| parts(walked, arm, types)).collect(),
-        },
+        }),
         model::Part::Site { index, bodies } => {
-            Part::Site(Box::new(site(walked, *index, bodies, types)))
+            Some(Part::Site(Box::new(site(walked, *index, bodies, types))))
         }
     };
-    outline.iter().map(part).collect()
+    outline.iter().filter_map(part).collect()
 }
 
-fn site(walked: &Walked, index: usize, bodies: &[model::Body], types: &dyn Types) -> Site {
+pub(super) fn site(
+    walked: &Walked,
+    index: usize,
+    bodies: &[model::Body],
+    types: &dyn Types,
+) -> Site {
     let found = &walked.sites[index];
     let Details {
         calls,
         gives,
         channels,
         carried,
+        is_endless: _,
         latest,
         was,
         to,

@@ -22,7 +22,7 @@ use syn::Attribute;
 use crate::diagnostics::Place;
 
 pub(crate) use self::options::{At, ItemOptions, Options};
-pub(crate) use self::outline::{Body, Part};
+pub(crate) use self::outline::{Body, Jump, Part, has_site};
 pub(crate) use self::scope::Names;
 pub(crate) use self::signature::{
     Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
@@ -106,6 +106,8 @@ pub(crate) struct Details {
     pub(crate) channels: Vec<String>,
     /// The locals that a loop carries.
     pub(crate) carried: Option<Vec<String>>,
+    /// A loop that only a jump leaves.
+    pub(crate) is_endless: bool,
     /// The version that new runs get, where it is a number.
     pub(crate) latest: Option<u32>,
     /// What a removed site was.

@@ -13,8 +13,18 @@ pub(crate) enum Part {
         gates: Vec<String>,
         arms: Vec<Vec<Part>>,
     },
-    /// A `return`, or a jump out of the loop's iteration: what stands after it does not follow what stands before.
-    Leaves,
+    /// What stands after it does not follow what stands before.
+    Leaves(Jump),
+}
+
+/// How control leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Jump {
+    Return,
+    /// To the next iteration of the loop with this label, or of the innermost.
+    Continue(Option<String>),
+    /// Out of the loop or the block with this label, or out of the innermost loop.
+    Break(Option<String>),
 }
 
 /// A scope in a site: a branch, a loop's iteration, an `attempt!`'s block.
@@ -51,8 +61,8 @@ impl Outline {
     }
 
     /// Control does not go past here.
-    pub(super) fn leaves(&mut self) {
-        self.push(Part::Leaves);
+    pub(super) fn leaves(&mut self, jump: Jump) {
+        self.push(Part::Leaves(jump));
     }
 
     fn push(&mut self, part: Part) {
@@ -83,9 +93,9 @@ impl Outline {
         }
     }
 
-    /// One of `arms` is taken here. Where none does anything durable there is nothing to tell.
+    /// One of `arms` is taken here. Where none does anything durable and none leaves there is nothing to tell.
     pub(super) fn choice(&mut self, gates: Vec<String>, arms: Vec<Vec<Part>>) {
-        if arms.iter().any(|arm| has_site(arm)) {
+        if arms.iter().any(|arm| !arm.is_empty()) {
             self.push(Part::Choice { gates, arms });
         }
     }
@@ -122,6 +132,6 @@ pub(crate) fn has_site(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Site { .. } => true,
         Part::Choice { arms, .. } => arms.iter().any(|arm| has_site(arm)),
-        Part::Leaves => false,
+        Part::Leaves(_) => false,
     })
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench -p workflow --bench durable               the whole, some minutes
 //! cargo bench -p workflow --bench durable -- --quick    under a minute
-//! cargo bench -p workflow --bench durable -- sleeping   one section, or several: sequential concurrent replay ageing beside sleeping
+//! cargo bench -p workflow --bench durable -- sleeping   one section, or several: sequential concurrent replay preflight ageing beside sleeping
 //! ```
 //!
 //! Everything is measured in one process, at full durability, in turns: read the ratios, since the figures are those of
@@ -82,10 +82,11 @@ fn main() {
 
 type Section = fn(&Size, &Path);
 
-const SECTIONS: [(&str, Section); 6] = [
+const SECTIONS: [(&str, Section); 7] = [
     ("sequential", sequential),
     ("concurrent", concurrent),
     ("replay", replay),
+    ("preflight", preflight),
     ("ageing", ageing),
     ("beside", beside),
     ("sleeping", sleeping),
@@ -133,6 +134,31 @@ fn replay(size: &Size, dir: &Path) {
         }
     }
     table.measure(size.rounds.min(3));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of what was done here")]
+fn preflight(size: &Size, dir: &Path) {
+    println!(
+        "\n### Preflight\n\n| | recorded steps a second | memory over that of the open store |\n| --- | ---: | ---: |"
+    );
+    for steps in [1, 10, 100, 1_000] {
+        let runs = (size.crowd / steps).clamp(20, size.sleepers);
+        let mut ours = Ours::open(&dir.join(format!("preflight-{steps}.redb")));
+        ours.wait(runs, steps);
+        ours.reopen();
+        let memory = resident();
+        let rates: Vec<_> = (0..size.rounds)
+            .map(|_| {
+                let (steps, took) = ours.preflight();
+                steps as f64 / took
+            })
+            .collect();
+        let grown = (resident() - memory) / 1024.0;
+        println!(
+            "| {runs} runs of {steps} steps | {:.0} | {grown:.0} KiB |",
+            median(&rates)
+        );
+    }
 }
 
 fn ageing(size: &Size, dir: &Path) {

@@ -69,6 +69,16 @@ async fn sleeper(i: u64) -> Result<u64, Failure> {
     Ok(x)
 }
 
+#[workflow]
+async fn waits(n: u64) -> Result<u64, Failure> {
+    let mut sum = 0;
+    'all: for i in 0..n {
+        sum += one(i).await?;
+    }
+    sleep!(nap, "24h").await;
+    Ok(sum)
+}
+
 /// An engine on a file, and the runtime it runs on.
 pub(crate) struct Ours {
     runtime: Runtime,
@@ -104,7 +114,8 @@ impl Ours {
             .workflow(steps)
             .workflow(long)
             .workflow(replayed)
-            .workflow(sleeper);
+            .workflow(sleeper)
+            .workflow(waits);
         let engine = self.runtime.block_on(builder.open(&self.path));
         self.engine = Some(engine.expect("the engine opens"));
         since.elapsed().as_secs_f64()
@@ -201,6 +212,41 @@ impl Ours {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
+    }
+
+    /// Leaves `runs` runs in the store that wait after `n` steps each.
+    pub(crate) fn wait(&self, runs: usize, n: usize) {
+        self.runtime.block_on(async {
+            let mut left = runs;
+            while left > 0 {
+                let burst = left.min(1000);
+                let starts = (0..burst).map(|_| {
+                    let engine = self.engine();
+                    tokio::spawn(async move { engine.start(id(), waits(n as u64)).await.map(drop) })
+                });
+                for start in starts.collect::<Vec<_>>() {
+                    let started = start.await.expect("no start panics");
+                    started.expect("every run starts");
+                }
+                left -= burst;
+            }
+            while self.engine().in_memory() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+
+    /// Replays all live runs to their frontiers, from a file that was just opened and without an engine; steps and seconds.
+    pub(crate) fn preflight(&mut self) -> (u64, f64) {
+        self.close();
+        let store = workflow::RedbStore::open(&self.path).expect("the store opens");
+        let asked = Engine::builder().workflow(waits).store(store).preflight();
+        let report = self.runtime.block_on(async { asked.await });
+        let report = report.expect("the runs are read");
+        assert!(report.is_clean(), "{report}");
+        // Beside its steps, a run has how it began and that it waits.
+        let steps = report.records - 2 * report.runs;
+        (steps, report.took.as_secs_f64())
     }
 
     /// The file's size.

@@ -198,6 +198,10 @@ impl Args {
         })
     }
 
+    pub(super) fn run(&self) -> Arc<Run> {
+        Arc::clone(&self.run)
+    }
+
     pub(super) fn into_run(self) -> Arc<Run> {
         self.run
     }
@@ -242,6 +246,7 @@ impl ArgError {
         Park {
             reason,
             detail: format!("{self}: {}", self.source),
+            location: None,
         }
     }
 }

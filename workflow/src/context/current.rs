@@ -48,6 +48,8 @@ pub struct CurrentStep(Arc<Inner>);
 struct Inner {
     run: RunId,
     location: Location,
+    /// Where its key is derived from.
+    origin: Location,
     number: u32,
     deadline: Option<Timestamp>,
     last: Option<Failure>,
@@ -63,9 +65,23 @@ impl CurrentStep {
         deadline: Option<Timestamp>,
         seed: (u128, u32),
     ) -> Self {
+        let origin = location.clone();
+        Self::derived(run, location, origin, attempt, deadline, seed)
+    }
+
+    /// The same, with a key that is derived as at another location.
+    pub(super) fn derived(
+        run: RunId,
+        location: Location,
+        origin: Location,
+        attempt: Attempt,
+        deadline: Option<Timestamp>,
+        seed: (u128, u32),
+    ) -> Self {
         Self(Arc::new(Inner {
             run,
             location,
+            origin,
             number: attempt.number,
             deadline,
             last: attempt.last,
@@ -119,7 +135,7 @@ impl CurrentStep {
     pub fn idempotency_key(&self) -> String {
         format!(
             "{:032x}",
-            derived::derive(self.0.seed, &self.0.location, Purpose::IdempotencyKey)
+            derived::derive(self.0.seed, &self.0.origin, Purpose::IdempotencyKey)
         )
     }
 

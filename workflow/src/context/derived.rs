@@ -9,13 +9,13 @@ use crate::replay::{Location, Site};
 
 /// The UUID of a site: a random one (version 4) of the run's seed, the site's location and the run's generation.
 pub fn uuid(cx: &Cx, site: &'static Site) -> uuid::Uuid {
-    let bits = derive(cx.identity(), &cx.location_of(site), Purpose::Uuid);
+    let bits = derive(cx.identity(), &cx.origin_of(site), Purpose::Uuid);
     uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
 }
 
 /// The random value of a site, derived like [`uuid`].
 pub fn random<T: Random>(cx: &Cx, site: &'static Site) -> T {
-    let key = derive(cx.identity(), &cx.location_of(site), Purpose::Random);
+    let key = derive(cx.identity(), &cx.origin_of(site), Purpose::Random);
     T::random(&mut RandomBytes { key, counter: 0 })
 }
 
@@ -27,7 +27,8 @@ pub(super) fn message_id(cx: &Cx, site: &'static Site) -> u128 {
 /// A type that `random!` can give.
 #[diagnostic::on_unimplemented(
     message = "`random!` cannot give a `{Self}`",
-    note = "it gives integers, floats from 0 up to 1, `bool`, and arrays and tuples of them; make anything else from a `[u8; 32]` as its seed"
+    note = "it gives integers, floats from 0 up to 1, `bool`, and arrays and tuples of them",
+    note = "help: take one of those, and make the value of it; `let seed: [u8; 32] = random!(seed);` seeds any generator"
 )]
 pub trait Random: Sized {
     /// A value made of random bytes, uniformly where the type allows it.

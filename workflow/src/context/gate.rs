@@ -38,14 +38,17 @@ impl Future for Version {
         let pinned = run.replay().pin(self.cx.scope(), self.site, latest);
         match pinned {
             Pinned::Version(version) => return Poll::Ready(version),
-            Pinned::Unsupported(version) => run.park(Park {
-                reason: ParkReason::Version,
-                detail: format!(
-                    "the run goes on with version {version} of `{}`, and this code knows versions up to {latest}\n  \
-                     ways out: deploy code that knows version {version}: the run then goes on by itself",
-                    self.cx.location_of(self.site)
-                ),
-            }),
+            Pinned::Unsupported(version) => {
+                let location = self.cx.location_of(self.site);
+                run.park(Park {
+                    reason: ParkReason::Version,
+                    detail: format!(
+                        "the run goes on with version {version} of `{location}`, and this code knows versions up to {latest}\n  \
+                         ways out: deploy code that knows version {version}: the run then goes on by itself"
+                    ),
+                    location: Some(location),
+                });
+            }
             Pinned::Never => {}
         }
         Poll::Pending

@@ -1,10 +1,12 @@
 //! What the floor above gives to this one.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::CurrentStep;
-use crate::replay::{Location, Timestamp};
-use crate::store::BoxFuture;
+use crate::replay::{Location, Record, Timestamp};
+use crate::store::{BoxFuture, StoreError};
 
 /// What a run needs of the world. The engine is one.
 pub trait Host: Send + Sync {
@@ -16,6 +18,11 @@ pub trait Host: Send + Sync {
 
     /// Runs `job` on a thread that may block. It never panics.
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
+
+    /// How many such jobs have not ended.
+    fn stopping(&self) -> usize {
+        0
+    }
 
     /// A random number from 0.0 up to 1.0, for jitter.
     fn random_unit(&self) -> f64;
@@ -35,11 +42,42 @@ pub trait Host: Send + Sync {
         let _ = detail;
     }
 
+    /// What the run's drivers in this process share with its code; made when there is none yet.
+    fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
+        make()
+    }
+
+    /// What the run has recorded, as the store has it.
+    fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// What surrounds the polls of an attempt's body, asked once per attempt.
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
         let _ = step;
         None
     }
+}
+
+/// Where the drivers of a run in this process and the run's own code meet. The engine keeps it as long as one of them does, and tells
+/// it when the run leaves memory; what goes on at it is theirs.
+pub trait Desk: Any + Send + Sync {
+    /// The run has left memory; true when somebody at the desk wants it back.
+    fn left(&self, left: Left) -> bool;
+}
+
+/// How a run left memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// It waits, and comes back.
+    Away,
+    /// Its end is durable.
+    Ended {
+        /// By being cancelled.
+        cancelled: bool,
+    },
+    /// It cannot go on as things are, and why.
+    Stopped(String),
 }
 
 /// What surrounds each poll of a step's body: a tracing span, say.

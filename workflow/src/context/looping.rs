@@ -170,6 +170,7 @@ impl Carry {
                 "what the loop `{location}` carries does not survive the codec: {error}\n  \
                  ways out: carry only what is `Serialize` and `DeserializeOwned` and reads back from JSON"
             ),
+            location: Some(location),
         });
     }
 

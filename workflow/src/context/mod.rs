@@ -24,6 +24,7 @@ mod durable;
 mod entry;
 mod fragment;
 mod gate;
+mod guide;
 mod host;
 mod join;
 mod join_all;
@@ -47,9 +48,10 @@ pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_curren
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
-pub use fragment::{Fragment, FragmentRun, Lent, Once};
+pub use fragment::{Apart, Durably, Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
-pub use host::{Host, StepSpan};
+pub use guide::{Asking, Claimed, Ground, GroundCode, Limit, Unmaking, Up, Visiting};
+pub use host::{Desk, Host, Left, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
 pub use join_all::{Items, JoinAllRun, Slot};
 pub use looping::{Carry, Hold, Loop, Resume, Top};
@@ -67,7 +69,7 @@ pub use undo::{
     Undone,
 };
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Unattended, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {
@@ -90,6 +92,12 @@ pub(crate) mod sites {
     pub use super::undo::{checkpoint, first_of, rollback, settle, undo};
     pub use super::wait::{now, sleep, sleep_until};
     pub use super::workflow::call;
+}
+
+/// What the library's own code of a guided flow asks for.
+pub mod guiding {
+    pub use super::body::panic_message;
+    pub use super::guide::{aside, begin, keep, position_of, result, visit_location};
 }
 
 /// A `Debug` that tells only the type: what is inside is code and plumbing.

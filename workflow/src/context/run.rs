@@ -68,6 +68,12 @@ impl Run {
         Some((undo, Arc::clone(states)))
     }
 
+    /// Whether this code has the undo of this path.
+    #[cfg(feature = "engine")]
+    pub(crate) fn has_undo(&self, path: &str) -> bool {
+        self.undo(path).is_some()
+    }
+
     pub(super) fn parked(&self) -> Option<&Park> {
         self.parked.get()
     }
@@ -121,6 +127,7 @@ impl Run {
                  ways out: make the type accept what was recorded (`#[serde(default)]`, `#[serde(alias = \"..\")]`),\n            \
                  or give the site a new name behind a `version!`"
             ),
+            location: Some(location.clone()),
         });
     }
 }
@@ -140,6 +147,8 @@ pub struct Park {
     pub reason: ParkReason,
     /// The whole report, for people.
     pub detail: String,
+    /// Where in the run, if it is one place.
+    pub location: Option<Location>,
 }
 
 /// Where in a run the code is: what the expansions pass around. Cheap to clone.
@@ -179,5 +188,11 @@ impl Cx {
 
     pub(super) fn location_of(&self, site: &Site) -> Location {
         self.run.replay().site_location(self.scope, site)
+    }
+
+    /// Where what a site derives is derived from: the site's location, but in a visit that goes on from an earlier one.
+    pub(super) fn origin_of(&self, site: &Site) -> Location {
+        let replay = self.run.replay();
+        replay.origin(&replay.site_location(self.scope, site))
     }
 }

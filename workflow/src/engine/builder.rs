@@ -8,9 +8,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
 use super::board::Boards;
+use super::desks::Desks;
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
+use super::long::Long;
 use super::mail::MessageIds;
+use super::preflight::Preflight;
 use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
@@ -25,7 +28,7 @@ use crate::store::Store;
 const DOOR: usize = 128;
 
 /// Describes an engine. Made by [`Engine::builder`].
-#[must_use = "an engine is made by `.build()`"]
+#[must_use = "help: end it with `.build()` or `.open(..)`: only that makes an engine"]
 pub struct EngineBuilder {
     store: Option<Arc<dyn Store>>,
     registry: Registry,
@@ -35,6 +38,7 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     hooks: Hooks,
     payload_limit: usize,
+    long_history: u64,
     in_memory: usize,
     linger: Duration,
     keep_messages: Duration,
@@ -52,6 +56,7 @@ impl EngineBuilder {
             clock: Arc::new(SystemClock),
             hooks: Hooks::default(),
             payload_limit: 1 << 20,
+            long_history: 10_000,
             in_memory: 10_000,
             linger: Duration::from_secs(1),
             keep_messages: Duration::from_secs(7 * 86_400),
@@ -72,9 +77,13 @@ impl EngineBuilder {
     }
 
     /// Adds a workflow by its function: `.workflow(checkout)`.
-    pub fn workflow<Arguments, F: Definition<Arguments>>(mut self, _function: F) -> Self {
-        let entry = Entry::of::<F::Workflow>();
-        if let Some(before) = self.registry.add(entry) {
+    pub fn workflow<Arguments, F: Definition<Arguments>>(self, _function: F) -> Self {
+        self.entry(Entry::of::<F::Workflow>())
+    }
+
+    /// Adds whatever has a name and code.
+    pub(crate) fn entry(mut self, entry: Entry) -> Self {
+        if let Some(before) = self.registry.add(entry.clone()) {
             self.twice.get_or_insert((before, entry));
         }
         self
@@ -108,6 +117,13 @@ impl EngineBuilder {
     /// The largest encoded value, in bytes; 1 MiB by default. Raise it for the odd large value; keep files elsewhere.
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = bytes;
+        self
+    }
+
+    /// From how many records on a run's history is long: the log then warns of it, once, with the places where it grows;
+    /// 10,000 by default. What a carried loop deletes does not count.
+    pub fn long_history(mut self, records: u64) -> Self {
+        self.long_history = records;
         self
     }
 
@@ -165,13 +181,7 @@ impl EngineBuilder {
         reason = "stores on other machines are asked who they are"
     )]
     pub async fn build(self) -> Result<Engine, BuildError> {
-        if let Some((first, second)) = self.twice {
-            return Err(BuildError::SameName {
-                name: first.name,
-                first: first.path,
-                second: second.path,
-            });
-        }
+        self.is_unambiguous()?;
         if let Some((workflow, state)) = self.registry.missing(&self.states).into_iter().next() {
             return Err(BuildError::MissingState {
                 workflow,
@@ -179,12 +189,60 @@ impl EngineBuilder {
                 type_name: state.type_name,
             });
         }
+        let inner = self.assemble()?;
+        Scheduler::start(&inner);
+        Ok(Engine {
+            inner: Arc::clone(&inner),
+            _alive: Arc::new(Alive(inner)),
+        })
+    }
+
+    /// Says of every live run in the store whether it goes on with this code, and starts nothing: no engine is built, no run
+    /// goes on, nothing is written, no step is run. What a deploy asks before it lets the new program at the store.
+    ///
+    /// Of the workflows those have to be registered of which there are live runs, with their states. A state is only handed to
+    /// the workflow's code, which does not use it outside of steps; so it may be one that is not connected to anything.
+    ///
+    /// ```
+    /// # use workflow::{Engine, MemoryStore, workflow};
+    /// # #[workflow]
+    /// # async fn order(item: String) -> u32 { item.len() as u32 }
+    /// use std::process::ExitCode;
+    ///
+    /// #[tokio::main(flavor = "current_thread")]
+    /// async fn main() -> Result<ExitCode, workflow::Error> {
+    ///     let store = MemoryStore::new(); // RedbStore::open("orders.redb")?
+    ///     let report = Engine::builder().workflow(order).store(store).preflight().await?;
+    ///     println!("{report}");
+    ///     Ok(report.exit_code())
+    /// }
+    /// ```
+    pub fn preflight(mut self) -> Preflight {
+        // Nothing goes wrong in a run that does not go on.
+        self.hooks = Hooks::default();
+        let unambiguous = self.is_unambiguous();
+        Preflight::new(unambiguous.and_then(|()| self.assemble()))
+    }
+
+    fn is_unambiguous(&self) -> Result<(), BuildError> {
+        match &self.twice {
+            None => Ok(()),
+            Some((first, second)) => Err(BuildError::SameName {
+                name: first.name,
+                first: first.path,
+                second: second.path,
+            }),
+        }
+    }
+
+    /// All parts of an engine, at rest.
+    fn assemble(self) -> Result<Arc<Inner>, BuildError> {
         let store = self.store.ok_or(BuildError::NoStore)?;
         let identity = store.identity();
         let seed = u64::from(std::process::id())
             ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
         let opened_at = self.clock.now();
-        let inner = Arc::new(Inner {
+        Ok(Arc::new(Inner {
             identity,
             store,
             code: self.code.unwrap_or_else(|| self.registry.code_id()),
@@ -201,6 +259,9 @@ impl EngineBuilder {
             boards: Boards::default(),
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),
+            desks: Desks::default(),
+            long: Long::default(),
+            long_history: self.long_history,
             opened_at,
             room: Arc::new(Semaphore::new(self.in_memory)),
             door: Arc::new(Semaphore::new(DOOR)),
@@ -208,12 +269,7 @@ impl EngineBuilder {
             live: Mutex::new(Runs::default()),
             left: Notify::new(),
             closing: false.into(),
-        });
-        Scheduler::start(&inner);
-        Ok(Engine {
-            inner: Arc::clone(&inner),
-            _alive: Arc::new(Alive(inner)),
-        })
+        }))
     }
 }
 

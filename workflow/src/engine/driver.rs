@@ -308,7 +308,7 @@ impl Driver {
                     self.finished = Some(finished);
                 }
             }
-            Ok(Poll::Ready(Err(Park { reason, detail }))) => {
+            Ok(Poll::Ready(Err(Park { reason, detail, .. }))) => {
                 self.drop_body();
                 self.park(self.parked(reason, detail));
             }
@@ -537,6 +537,7 @@ impl Driver {
             }
         }
         self.live.report(&self.inner, records);
+        self.inner.grew(&self.live, records.len());
     }
 
     // ===== resting =====
@@ -569,9 +570,8 @@ impl Driver {
             && !self.draining()
         {
             drop(replay);
-            let detail = "the workflow awaits something that is not durable: nothing that is recorded can wake it. \
-                          Make it a step: mark the function `#[step]`, or put `#[step]` on the statement";
-            self.park(self.parked(ParkReason::NotDurable, detail.to_owned()));
+            let Park { reason, detail, .. } = not_durable();
+            self.park(self.parked(reason, detail));
             return Rest::Again;
         }
         // Suspending may have asked for another batch.
@@ -686,6 +686,17 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.drop_body();
+    }
+}
+
+/// The run has to be parked: nothing that is recorded can wake it.
+pub(super) fn not_durable() -> Park {
+    let detail = "the workflow awaits something that is not durable: nothing that is recorded can wake it. \
+                  Make it a step: mark the function `#[step]`, or put `#[step]` on the statement";
+    Park {
+        reason: ParkReason::NotDurable,
+        detail: detail.to_owned(),
+        location: None,
     }
 }
 

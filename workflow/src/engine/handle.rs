@@ -8,11 +8,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::board::{Board, Told};
-use super::{Cancel, Engine, ParkedRun};
+use super::{AttachError, Cancel, Engine, ParkedRun};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
-use crate::replay::{Body, InvalidRunId, Record, RunId, RunKey, RunState, Timestamp};
+use crate::graph::RunGraph;
+use crate::replay::{Body, History, InvalidRunId, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Parked, StoreError};
 
 /// A run of workflow `W`, whether in memory, waiting, or long ended. Cheap to clone; dropping it does nothing to the run.
@@ -156,6 +157,23 @@ impl<W: Workflow> RunHandle<W> {
     pub async fn history(&self) -> Result<Vec<Record>, Error> {
         let loaded = self.engine.inner.store.load(self.run).await?;
         Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
+    }
+
+    /// The run's history, to be read, or kept and replayed by [`testing`](crate::testing). As [`Engine::export`].
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn export(&self) -> Result<History, AttachError> {
+        self.engine.export(self.id.as_str()).await
+    }
+
+    /// The run so far, laid over the picture of its workflow: `run.graph().await?.mermaid()`. The [guide](crate::guide::graph)
+    /// shows one.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn graph(&self) -> Result<RunGraph, Error> {
+        Ok(W::GRAPH.of_run(&self.history().await?))
     }
 
     /// Follows the run's committed records from number `from` on (1 is the first), until the run has ended.

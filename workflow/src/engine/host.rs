@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::Inner;
 use super::live::Live;
-use crate::context::{CurrentStep, Host, StepSpan};
-use crate::replay::{Location, Timestamp};
-use crate::store::BoxFuture;
+use crate::context::{CurrentStep, Desk, Host, StepSpan};
+use crate::replay::{Location, Record, Timestamp};
+use crate::store::{BoxFuture, StoreError};
 
 /// The host of one run.
 pub(crate) struct RunHost {
@@ -32,8 +32,16 @@ impl Host for RunHost {
     }
 
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        let counted = Arc::clone(&self.live.threads);
         // The job reports through its own channel; nobody waits for the handle.
-        drop(tokio::task::spawn_blocking(job));
+        drop(tokio::task::spawn_blocking(move || {
+            job();
+            drop(counted);
+        }));
+    }
+
+    fn stopping(&self) -> usize {
+        Arc::strong_count(&self.live.threads) - 1
     }
 
     fn random_unit(&self) -> f64 {
@@ -46,6 +54,18 @@ impl Host for RunHost {
 
     fn unpublished(&self, detail: &str) {
         tracing::warn!(run = %self.live.id, detail, "the run's progress cannot be published");
+    }
+
+    fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
+        self.inner.desks.desk(self.live.run, make)
+    }
+
+    fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
+        let (store, run) = (Arc::clone(&self.inner.store), self.live.run);
+        Box::pin(async move {
+            let loaded = store.load(run).await?;
+            Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
+        })
     }
 
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {

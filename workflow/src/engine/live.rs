@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::hooks::{ErrorEvent, Retry};
+use super::long::Length;
 use crate::replay::{AttemptState, Body, Finished, Location, Record, RunId, RunKey};
 
 /// A run in memory.
@@ -20,6 +21,8 @@ pub(crate) struct Live {
     /// The hash of its input, to tell the same start from another one.
     pub(crate) input_hash: u64,
     pub(crate) wakes: Arc<Wakes>,
+    /// Held by each job of the run that occupies a thread.
+    pub(crate) threads: Arc<()>,
     command: Mutex<Option<Command>>,
     /// The number of the last append of this claim. A claim lasts as long as the opening of the store, so it
     /// goes on counting from where an earlier drive of the same claim stopped.
@@ -36,6 +39,7 @@ pub(crate) struct Live {
     awaited_by: OnceLock<RunId>,
     /// What it published last, as JSON, if it did since it came into memory.
     progress: Mutex<Option<String>>,
+    pub(super) length: Length,
     /// The task that drives it.
     task: Mutex<Task>,
 }
@@ -85,6 +89,7 @@ impl Live {
             workflow,
             input_hash,
             wakes: Arc::default(),
+            threads: Arc::default(),
             command: Mutex::default(),
             number: AtomicU64::new(number),
             loaded_seq: AtomicU64::new(0),
@@ -93,6 +98,7 @@ impl Live {
             failing: Mutex::default(),
             awaited_by: OnceLock::new(),
             progress: Mutex::default(),
+            length: Length::default(),
             task: Mutex::default(),
         }
     }

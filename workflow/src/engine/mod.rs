@@ -7,15 +7,19 @@ mod board;
 mod builder;
 mod cancel;
 mod control;
+mod desks;
 mod driver;
 mod error;
 mod handle;
 mod hooks;
 mod host;
 mod live;
+mod long;
 mod mail;
+mod preflight;
 mod quarantine;
 mod registry;
+pub(crate) mod rehearsal;
 mod retry;
 mod rollback;
 mod scheduler;
@@ -39,18 +43,25 @@ pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
 pub use mail::{RequestError, SendError};
+pub use preflight::{
+    MissingState, Preflight, PreflightFinding, PreflightProgress, PreflightReport,
+};
+pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
+pub(crate) use registry::Entry;
 pub use rollback::SkipUndoError;
 
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
-use crate::replay::{CodeId, RunId, RunKey, RunState, Timestamp};
-use crate::store::{Appended, CHILD_ENDED, Identity, Page, Parked, RunFilter, RunRow, Store};
+use crate::replay::{CodeId, History, RunId, RunKey, RunState, Timestamp};
+use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
+use desks::Desks;
 use hooks::Reporter;
 use host::Random;
 use live::Live;
+use long::Long;
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
@@ -85,7 +96,7 @@ const HOOKS: Duration = Duration::from_secs(1);
 /// ```
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// Held by the public clones only: when the last one goes, so does the scheduler.
     _alive: Arc<Alive>,
 }
@@ -108,6 +119,10 @@ pub(crate) struct Inner {
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
+    pub(crate) desks: Desks,
+    pub(crate) long: Long,
+    /// From so many records on a history is long.
+    pub(crate) long_history: u64,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
@@ -257,6 +272,21 @@ impl Engine {
             self.inner.come_back(row.key, row.state == RunState::Parked);
         }
         Ok(())
+    }
+
+    /// The history of a run, whatever its workflow: to be read, or kept and replayed by [`testing`](crate::testing).
+    ///
+    /// Values are as they are stored: those that a codec sealed stay sealed.
+    ///
+    /// # Errors
+    /// [`AttachError::NotFound`], or the store failed.
+    pub async fn export(&self, id: impl AsRef<str>) -> Result<History, AttachError> {
+        let row = self.row_of(id.as_ref()).await?;
+        let loaded = self.inner.store.load(row.key).await?;
+        let history = loaded.and_then(|loaded| History::stored(row.id, loaded.history));
+        history.ok_or_else(|| AttachError::NotFound {
+            id: id.as_ref().to_owned(),
+        })
     }
 
     /// Runs that fit the filter, in start order.
@@ -437,7 +467,8 @@ impl Status {
             waits_for: match row.waits {
                 Some(channels) if row.state == RunState::Waiting => channels
                     .into_iter()
-                    .filter(|channel| channel != CHILD_ENDED)
+                    // Those of the engine's own begin with a NUL.
+                    .filter(|channel| !channel.starts_with('\0'))
                     .collect(),
                 _ => Vec::new(),
             },

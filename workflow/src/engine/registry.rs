@@ -2,19 +2,29 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
+use crate::codec::Codec;
 use crate::context::{ArgError, Args, Body, Call, StateType, States, Undo, Workflow};
-use crate::replay::{CodeId, Site};
+use crate::replay::{Alive, CodeId, Record, Site};
+
+/// What code is called with, and what comes of it.
+pub(crate) type Start = dyn Fn(Args) -> Result<Body, ArgError> + Send + Sync;
+
+/// The visits of a history that are replayed.
+pub(crate) type FindAlive = fn(&dyn Codec, &[Record]) -> Vec<Alive>;
 
 /// A workflow as the registry keeps it: its type is erased, its functions stay.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) sites: &'static [Site],
     pub(crate) path: &'static str,
     pub(crate) states: fn() -> Vec<StateType>,
-    pub(crate) run: fn(Args) -> Result<Body, ArgError>,
+    pub(crate) run: Arc<Start>,
     pub(crate) undos: &'static [Undo],
+    /// Of a guided flow; of a workflow everything is replayed.
+    pub(crate) alive: Option<FindAlive>,
 }
 
 impl Entry {
@@ -24,8 +34,9 @@ impl Entry {
             sites: W::SITES,
             path: std::any::type_name::<W>(),
             states: W::states,
-            run: W::run,
+            run: Arc::new(W::run),
             undos: W::UNDOS,
+            alive: None,
         }
     }
 }
@@ -42,7 +53,8 @@ impl fmt::Debug for Entry {
 #[diagnostic::on_unimplemented(
     message = "this is not a workflow",
     label = "not a `#[workflow]` function",
-    note = "a `#[step]` or `#[fragment]` is called from a workflow's body; put `#[workflow]` on a function that calls it"
+    note = "a `#[step]` or `#[fragment]` is called from a workflow's body, and not run by itself",
+    note = "help: put `#[workflow]` on the function, or on one that calls it"
 )]
 pub trait Definition<Arguments> {
     /// The type the attribute made beside the function.
@@ -82,14 +94,15 @@ pub(crate) struct Registry(HashMap<&'static str, Entry>);
 impl Registry {
     /// Adds a workflow; gives the one that has its name already, if that is another.
     pub(crate) fn add(&mut self, entry: Entry) -> Option<Entry> {
+        let path = entry.path;
         match self.0.insert(entry.name, entry) {
-            Some(before) if before.path != entry.path => Some(before),
+            Some(before) if before.path != path => Some(before),
             _ => None,
         }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Entry> {
-        self.0.get(name).copied()
+        self.0.get(name).cloned()
     }
 
     /// The states that workflows need and that are not there: (workflow, parameter, type).

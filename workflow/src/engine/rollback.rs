@@ -194,7 +194,7 @@ impl Rollback {
         exit
     }
 
-    async fn park(&mut self, Park { reason, detail }: Park) -> Exit {
+    async fn park(&mut self, Park { reason, detail, .. }: Park) -> Exit {
         let parked = Parked {
             reason,
             by: self.inner.code,

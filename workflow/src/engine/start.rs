@@ -15,7 +15,7 @@ use super::registry::Entry;
 use super::rollback::Rollback;
 use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
 use crate::codec::{self, canonical_hash};
-use crate::context::{Args, Call, Park, Run, Workflow};
+use crate::context::{self, ArgError, Args, Call, Host, Input, InputError, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, RunRow, StoreError,
@@ -46,6 +46,7 @@ impl Engine {
                 run,
                 board,
                 wait,
+                ..
             } = brought;
             if wait {
                 return self.until_durable(&board, id, run).await;
@@ -54,27 +55,43 @@ impl Engine {
         })
     }
 
+    /// Starts a run whose code is the library's own; true when there was none of that id. Its beginning is durable with the first
+    /// thing that it records.
+    pub(crate) async fn begin_own(
+        &self,
+        id: RunId,
+        entry: Entry,
+        input: Input,
+    ) -> Result<(RunKey, bool), StartError> {
+        let door = self.door().await?;
+        let json = input.into_json();
+        let asked = self.asked_of(id, entry, json)?;
+        let Brought { run, created, .. } = Box::pin(self.bring(asked, false, door)).await?;
+        Ok((run, created))
+    }
+
     /// Checks what is asked for.
     fn asked<W: Workflow>(&self, id: String, call: Call<W>) -> Result<Asked, StartError> {
         let id = RunId::new(id)?;
-        let inner = &self.inner;
-        if inner.is_closing() {
+        if self.inner.is_closing() {
             return Err(StartError::ShuttingDown);
         }
-        let entry = inner
-            .registry
-            .get(W::NAME)
-            .ok_or(StartError::NotRegistered { workflow: W::NAME })?;
-        let json = call
-            .into_json()
-            .map_err(|error| refused(W::NAME, error.to_string()))?;
-        if json.len() > inner.payload_limit {
-            let detail = format!(
-                "it is {} bytes long, the limit is {}",
-                json.len(),
-                inner.payload_limit
-            );
-            return Err(refused(W::NAME, detail));
+        let entry = self.inner.registry.get(W::NAME);
+        let entry = entry.ok_or(StartError::NotRegistered { workflow: W::NAME })?;
+        self.asked_of(id, entry, call.into_json())
+    }
+
+    fn asked_of(
+        &self,
+        id: RunId,
+        entry: Entry,
+        json: Result<Vec<u8>, InputError>,
+    ) -> Result<Asked, StartError> {
+        let json = json.map_err(|error| refused(entry.name, error.to_string()))?;
+        let limit = self.inner.payload_limit;
+        if json.len() > limit {
+            let detail = format!("it is {} bytes long, the limit is {limit}", json.len());
+            return Err(refused(entry.name, detail));
         }
         let input_hash = canonical_hash(&json);
         Ok(Asked {
@@ -113,6 +130,7 @@ impl Engine {
                         run,
                         board,
                         wait: announce && !is_durable,
+                        created: false,
                     });
                 }
                 continue;
@@ -200,6 +218,7 @@ impl Engine {
             run,
             board,
             wait,
+            created: true,
         })
     }
 
@@ -284,6 +303,7 @@ impl Engine {
             id: row.id,
             run: row.key,
             wait: false,
+            created: false,
         })
     }
 }
@@ -303,6 +323,8 @@ struct Brought {
     board: Arc<Board>,
     /// Its beginning may not be durable yet, and is to be.
     wait: bool,
+    /// It was begun, and not found.
+    created: bool,
 }
 
 fn refused(workflow: &'static str, detail: String) -> StartError {
@@ -480,6 +502,27 @@ impl Inner {
         self.store.append(append).await
     }
 
+    /// A run's code over its machine, before it is polled.
+    pub(super) fn code_of(
+        &self,
+        id: RunId,
+        entry: &Entry,
+        replay: Replay,
+        input: &Payload,
+        host: Arc<dyn Host>,
+    ) -> (Arc<Run>, Result<context::Body, ArgError>) {
+        let run = Run::new(
+            id,
+            replay,
+            host,
+            Arc::clone(&self.codec),
+            self.payload_limit,
+        );
+        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states))
+            .and_then(|args| (entry.run)(args));
+        (run, body)
+    }
+
     /// Drives a run in a task of its own.
     pub(super) fn launch(
         self: &Arc<Self>,
@@ -492,14 +535,7 @@ impl Inner {
     ) {
         let seed = (replay.seed(), replay.generation());
         let host = Arc::new(RunHost::new(Arc::clone(self), Arc::clone(live)));
-        let run = Run::new(
-            live.id.clone(),
-            replay,
-            host,
-            Arc::clone(&self.codec),
-            self.payload_limit,
-        );
-        let body = Args::new(Arc::clone(&run), input, Arc::clone(&self.states)).and_then(entry.run);
+        let (run, body) = self.code_of(live.id.clone(), &entry, replay, input, host);
         let driven = Arc::clone(live);
         let (inner, live) = (Arc::clone(self), Arc::clone(live));
         let task = match body {
@@ -527,7 +563,7 @@ impl Inner {
                 })
             }
             Err(error) => tokio::spawn(async move {
-                let Park { reason, detail } = error.park();
+                let Park { reason, detail, .. } = error.park();
                 let exit = inner.park(&live, (reason, detail)).await;
                 inner.left_memory(&live, exit);
                 drop((begin, permit));
@@ -616,6 +652,7 @@ impl Inner {
             _ => {}
         }
         self.leave(live);
+        let wanted = self.tell_desk(live.run, &exit);
         // Looked at when it has left: who cancels looks whether it has after telling it.
         let cancelled = live.command() == Some(Command::Cancelled);
         let back = live.comes_back()
@@ -678,7 +715,7 @@ impl Inner {
         if let Some(told) = told {
             self.tell(live.run, told);
         }
-        if back {
+        if back || wanted {
             self.wake(live.run);
         }
         self.boards.sweep(live.run);

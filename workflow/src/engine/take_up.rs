@@ -8,10 +8,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::board::Told;
 use super::driver::Begin;
 use super::live::Live;
+use super::quarantine::Claim;
+use super::registry::Entry;
 use super::rollback::Rollback;
 use super::{Inner, retry};
-use crate::replay::{Body, Ledger, ParkReason, Replay, RunKey, RunState};
-use crate::store::{Loaded, StoreError};
+use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, RunKey, RunState};
+use crate::store::{Loaded, RunRow, StoreError};
 
 /// A run on its way into memory. Nobody else brings it there.
 pub(super) struct Coming {
@@ -47,7 +49,61 @@ impl Drop for Coming {
     }
 }
 
+/// What becomes of a run that was loaded: the same for a drive and for a preflight, which only says so.
+pub(super) enum Course {
+    /// It cannot go on: its workflow is not registered.
+    Stands((ParkReason, String)),
+    /// Its code is over, and what it did is undone.
+    Unwinds(Entry, Ledger),
+    /// Its code is replayed over its history.
+    Replays {
+        entry: Entry,
+        /// Unless it is known to end the process.
+        hopeless: Option<(ParkReason, String)>,
+    },
+}
+
+impl Course {
+    fn entry(&self) -> Option<&Entry> {
+        match self {
+            Self::Stands(_) => None,
+            Self::Unwinds(entry, _) | Self::Replays { entry, .. } => Some(entry),
+        }
+    }
+}
+
 impl Inner {
+    /// What becomes of a run, by what the store says of it.
+    pub(super) fn course(&self, row: &RunRow, history: &[Record], claim: Claim) -> Course {
+        let Some(entry) = self.registry.get(&row.workflow) else {
+            let detail = format!(
+                "workflow `{}` is not registered with this engine",
+                row.workflow
+            );
+            return Course::Stands((ParkReason::Unregistered, detail));
+        };
+        let ledger = Ledger::of(history);
+        if ledger.unwinds().is_some() {
+            return Course::Unwinds(entry, ledger);
+        }
+        let hopeless = claim.hopeless().filter(|_| row.state != RunState::Parked);
+        Course::Replays { entry, hopeless }
+    }
+
+    /// A run's machine, from its history.
+    pub(super) fn replay_of(
+        &self,
+        entry: &Entry,
+        history: Vec<Record>,
+        row: &RunRow,
+    ) -> Result<Replay, HistoryError> {
+        let Some(alive) = entry.alive else {
+            return Replay::load(history, self.code, row.standing());
+        };
+        let alive = alive(&*self.codec, &history);
+        Replay::load_alive(history, self.code, row.standing(), &alive)
+    }
+
     /// Brings a run back into memory, when there is room, if it is not there.
     pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
         let Some(coming) = Coming::of(self, run) else {
@@ -101,19 +157,16 @@ impl Inner {
             return;
         }
         let number = self.last_number(&row);
-        let entry = self.registry.get(&row.workflow);
-        let input = match history.first().map(|record| &record.body) {
-            Some(Body::Begun(begun)) => Some((begun.input.clone(), begun.input_hash)),
-            _ => None,
-        };
-        let seed = match history.first().map(|record| &record.body) {
-            Some(Body::Begun(begun)) => (begun.seed, begun.generation),
-            _ => (0, 0),
-        };
-        let workflow = entry.map_or("", |entry| entry.name);
-        let hash = input.as_ref().map_or(0, |(_, hash)| *hash);
+        let begun = Begun::of(&history);
+        let (seed, hash) = begun.map_or(((0, 0), 0), |begun| {
+            ((begun.seed, begun.generation), begun.input_hash)
+        });
+        let input = begun.map(|begun| begun.input.clone());
+        let course = self.course(&row, &history, claim);
+        let workflow = course.entry().map_or("", |entry| entry.name);
         let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
         live.follows(row.last_seq);
+        self.grew(&live, history.len());
         if let Some((parent, _)) = &row.parent
             && !row.detached
         {
@@ -128,43 +181,39 @@ impl Inner {
             self.tell(run, Told::Cancelled);
             return;
         }
-        let Some(entry) = entry else {
-            let detail = format!(
-                "workflow `{}` is not registered with this engine",
-                row.workflow
-            );
-            let exit = self.park(&live, (ParkReason::Unregistered, detail)).await;
-            return self.left_memory(&live, exit);
+        let (entry, hopeless) = match course {
+            Course::Stands(parked) => {
+                let exit = self.park(&live, parked).await;
+                return self.left_memory(&live, exit);
+            }
+            Course::Unwinds(entry, ledger) => {
+                let rollback = Rollback {
+                    inner: Arc::clone(&self),
+                    live: Arc::clone(&live),
+                    entry,
+                    ledger,
+                    last_seq: row.last_seq,
+                    seed,
+                    was_parked: row.parked.is_some(),
+                };
+                return self.launch_rollback(&live, rollback, permit);
+            }
+            Course::Replays { entry, hopeless } => (entry, hopeless),
         };
-        let ledger = Ledger::of(&history);
-        if ledger.unwinds().is_some() {
-            let rollback = Rollback {
-                inner: Arc::clone(&self),
-                live: Arc::clone(&live),
-                entry,
-                ledger,
-                last_seq: row.last_seq,
-                seed,
-                was_parked: row.parked.is_some(),
-            };
-            return self.launch_rollback(&live, rollback, permit);
-        }
         self.check_children(&row.id, &history);
-        if let Some(parked) = claim.hopeless()
-            && row.state != RunState::Parked
-        {
+        if let Some(parked) = hopeless {
             let exit = self.park(&live, parked).await;
             return self.left_memory(&live, exit);
         }
         if let Some(exit) = self.stake(&live, &mut row, claim).await {
             return self.left_memory(&live, exit);
         }
-        let mut replay = Replay::load(history, self.code, row.standing());
+        let mut replay = self.replay_of(&entry, history, &row);
         if let Ok(replay) = &mut replay {
             replay.handle_unclean(claim.died, self.clock.now());
         }
         match (replay, input) {
-            (Ok(replay), Some((input, _))) => {
+            (Ok(replay), Some(input)) => {
                 self.launch(
                     &live,
                     entry,

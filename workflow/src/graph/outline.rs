@@ -10,8 +10,19 @@ pub enum Part {
     Site(Node),
     /// One of these arms is taken: of an `if`, a `match` or a `let .. else`.
     Choice(Vec<Arm>),
-    /// Control leaves: by a `return`, or a jump out of a loop's iteration.
-    Leaves,
+    /// Control leaves what it is in.
+    Leaves(Jump),
+}
+
+/// How control leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Jump {
+    /// By a `return`.
+    Return,
+    /// To the next iteration of the loop of this name, or of the innermost.
+    Continue(Option<&'static str>),
+    /// Out of the loop of this name, or of the innermost; out of a block, where no loop around has this name.
+    Break(Option<&'static str>),
 }
 
 /// An arm of a choice. One without parts does nothing durable.
@@ -35,6 +46,10 @@ pub struct Node {
     pub has_undo: bool,
     /// The locals that a loop carries.
     pub carried: Option<Vec<&'static str>>,
+    /// Whether it is a loop that only a jump leaves.
+    pub is_endless: bool,
+    /// The version that new runs get, where it is written as a number.
+    pub latest: Option<u32>,
     /// What it was, if it is only declared to have been.
     pub was: Option<&'static str>,
     /// The checkpoint to which it rolls back.
@@ -82,7 +97,7 @@ impl Lines {
         while let Some(line) = self.at(depth) {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
-                "leaves" => parts.push(Part::Leaves),
+                "leaves" => parts.extend(jump(rest).map(Part::Leaves)),
                 "choice" => {
                     let mut arms = Vec::new();
                     while self.at(depth + 1).is_some() {
@@ -102,6 +117,8 @@ impl Lines {
 
     /// A site with what is in it. Where this build does not have it, that is read and forgotten.
     fn site(&mut self, kind: &str, rest: &'static str, depth: usize, prefix: &str) -> Option<Node> {
+        let endless = rest.strip_suffix(" endless");
+        let rest = endless.unwrap_or(rest);
         let rest = rest.split_once(" cfg(").map_or(rest, |(rest, _)| rest);
         let mut words = rest.split(' ');
         let name = words.next().unwrap_or_default();
@@ -133,6 +150,8 @@ impl Lines {
             channels: Vec::new(),
             has_undo: false,
             carried: None,
+            is_endless: endless.is_some(),
+            latest: None,
             was: None,
             to: None,
             bodies,
@@ -147,12 +166,26 @@ impl Lines {
                 "of" => node.of = Some(value),
                 "on" => node.channels = value.split(',').collect(),
                 "carry" => node.carried = Some(value.split(',').collect()),
+                "latest" => node.latest = value.parse().ok(),
                 "was" => node.was = Some(value),
                 "to" => node.to = Some(value),
                 _ => {}
             }
         }
         Some(node)
+    }
+}
+
+fn jump(text: &'static str) -> Option<Jump> {
+    let (word, label) = match text.split_once(' ') {
+        Some((word, label)) => (word, Some(label)),
+        None => (text, None),
+    };
+    match word {
+        "return" => Some(Jump::Return),
+        "continue" => Some(Jump::Continue(label)),
+        "break" => Some(Jump::Break(label)),
+        _ => None,
     }
 }
 
@@ -183,7 +216,7 @@ mod tests {
 
     fn names(parts: &[Part]) -> Vec<String> {
         let name = |part: &Part| match part {
-            Part::Leaves => "leaves".to_owned(),
+            Part::Leaves(jump) => format!("{jump:?}"),
             Part::Choice(arms) => {
                 let arms: Vec<_> = arms.iter().map(|arm| names(&arm.parts).join(" ")).collect();
                 format!("({})", arms.join(" | "))
@@ -202,13 +235,13 @@ mod tests {
 
     #[test]
     fn an_outline_is_read_with_what_is_in_each_site() {
-        let outline = "step reserve of hold undo\nchoice\n arm\n  loop items\n   call ship\n  leaves\n arm\nrace settle\n branch paid\n  recv payment on PAYMENT,VOUCHER\n branch late\n";
+        let outline = "step reserve of hold undo\nchoice\n arm\n  loop items endless\n   call ship\n   leaves break items\n  leaves return\n arm\nrace settle\n branch paid\n  recv payment on PAYMENT,VOUCHER\n branch late\n";
         let parts = read(outline, SITES);
         assert_eq!(
             names(&parts),
             [
                 "reserve[]",
-                "(items[items[]/ship[]] leaves | )",
+                "(items[items[]/ship[] Break(Some(\"items\"))] Return | )",
                 "settle[settle/paid/payment[] | ]"
             ]
         );

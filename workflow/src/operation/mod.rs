@@ -309,7 +309,7 @@ impl<T> fmt::Debug for Operation<T> {
 }
 
 /// A run of an operation, to be awaited. Made by [`Operation::run`] and [`Operation::release`].
-#[must_use = "an operation that is not awaited does not run"]
+#[must_use = "help: `.await` it: an operation that is not awaited does not run"]
 pub struct Run<T> {
     operation: Operation<T>,
     signal: Option<BoxFuture<()>>,

@@ -64,7 +64,7 @@ pub enum OnFailure {
 
 /// Describes a plan. Made by [`Plan::builder`].
 #[derive(Default)]
-#[must_use = "a plan is made by `build`"]
+#[must_use = "help: end it with `.build()`"]
 pub struct PlanBuilder {
     nodes: Vec<(Arc<Shared>, Vec<String>)>,
     limit: Option<usize>,

@@ -3,28 +3,38 @@
 use std::error::Error;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Location, Payload};
 
 /// Why a durable operation did not succeed, as it was recorded: the same on the first run and on every replay.
 ///
 /// One pointer wide. Its typed value, where there is one, comes back by [`Failure::downcast`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Failure(Box<Inner>);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Inner {
     kind: FailureKind,
+    #[serde(default, skip_serializing_if = "Location::is_root")]
     location: Location,
     attempts: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     type_name: String,
     message: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     chain: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Payload>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     branches: Vec<Failure>,
 }
 
 /// What kind of thing went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
     /// Every attempt failed.

@@ -79,6 +79,23 @@ impl Location {
         Segments(&self.0)
     }
 
+    /// The path of its site in the source: `items[]/ship` for `items[3]/ship`. All iterations and items share it.
+    pub fn path(&self) -> String {
+        let mut path = String::new();
+        for segment in self.segments() {
+            match segment {
+                Segment::Site(name) | Segment::Branch(name) => {
+                    if !path.is_empty() {
+                        path.push('/');
+                    }
+                    path.push_str(name);
+                }
+                Segment::Iter(_) | Segment::Key { .. } => path.push_str("[]"),
+            }
+        }
+        path
+    }
+
     /// True when this is `scope` or lies under it.
     pub fn is_under(&self, scope: &Self) -> bool {
         self.0.starts_with(&scope.0)
@@ -101,6 +118,11 @@ impl Location {
         } else {
             self.0.slice_ref(text.as_bytes())
         }
+    }
+
+    /// The location that lies below this one as these whole segments say.
+    pub(super) fn join(&self, below: &[u8]) -> Self {
+        Self([&self.0[..], below].concat().into())
     }
 
     /// Takes an encoded form as a store gives it back.
@@ -298,6 +320,20 @@ mod tests {
             occurrence: 1,
         });
         assert_eq!(again.to_string(), "items[sku-9#2]");
+    }
+
+    #[test]
+    fn a_path_has_neither_indices_nor_keys() {
+        let items = Location::root().site("settle").branch("paid").site("items");
+        assert_eq!(
+            items.iteration(3).site("ship").path(),
+            "settle/paid/items[]/ship"
+        );
+        let keyed = items.child(Segment::Key {
+            key: "a/b",
+            occurrence: 1,
+        });
+        assert_eq!(keyed.path(), "settle/paid/items[]");
     }
 
     // RVT-FIX-63

@@ -4,7 +4,9 @@
 
 mod divergence;
 mod failure;
+mod history;
 mod id;
+mod json;
 mod location;
 mod machine;
 mod payload;
@@ -15,14 +17,16 @@ mod site;
 mod state;
 mod time;
 
-pub use divergence::{Divergence, Issued, Recorded};
+pub use divergence::{Divergence, Issued, Now, Recorded};
 pub use failure::{Failure, FailureKind};
+pub use history::{History, ImportError};
 pub use id::{CodeId, InvalidRunId, RunId, RunKey};
 pub use location::{Location, MalformedLocation, Segment, Segments};
 pub use machine::{
-    Attempt, Batch, CHILD_ENDED, ChildStart, Container, Ending, Entered, HistoryError, Incoming,
-    Issue, Keeping, Ledger, LedgerEntry, Member, Op, Outcome, Phase, Pinned, Replay, Scope, Sent,
-    Standing, Suspend, Ticket, Undoing, Unwinding, Wanted, ledger_location,
+    Alive, Attempt, Batch, CHILD_ENDED, ChildStart, Claim, Container, Ending, Entered, Frontier,
+    Held, HistoryError, Incoming, Issue, Keeping, Kept, Ledger, LedgerEntry, Member, Noted, Noting,
+    Op, Outcome, Phase, Pinned, Replay, Scope, Sent, Standing, Suspend, Ticket, Undoing, Unwinding,
+    Wanted, ledger_location, newest_position, position_location,
 };
 pub use payload::Payload;
 pub use record::{

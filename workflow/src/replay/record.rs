@@ -4,11 +4,13 @@
 //! files written today open tomorrow.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use super::{CodeId, Failure, Kind, Location, Payload, RunId, Timestamp};
+use super::{CodeId, Failure, Kind, Location, Payload, RunId, Timestamp, json};
 
 /// One entry of a run's history.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Record {
     /// Its place in the run's one order, from 1. Given when its batch closes.
     pub seq: u64,
@@ -17,13 +19,15 @@ pub struct Record {
     /// The code that wrote it.
     pub code: CodeId,
     /// Where in the run.
+    #[serde(default, skip_serializing_if = "Location::is_root")]
     pub location: Location,
     /// What happened there.
     pub body: Body,
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Body {
     /// The run came to be. First in every history, at the root.
@@ -108,6 +112,7 @@ pub enum Body {
         /// Which attempt, from 1.
         attempt: u32,
         /// Whether it succeeded.
+        #[serde(with = "json::outcome")]
         outcome: Result<(), Failure>,
         /// Why it was skipped, when an operator did that.
         skipped: Option<String>,
@@ -144,26 +149,42 @@ impl Body {
 }
 
 /// How a run came to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Begun {
     /// The workflow's name.
     pub workflow: String,
     /// The input: a JSON object with a field per parameter, sealed by the codec.
     pub input: Payload,
     /// A hash of the input's canonical JSON, taken before it was sealed.
+    #[serde(with = "json::hex_u64")]
     pub input_hash: u64,
     /// What `uuid!`, `random!` and idempotency keys are derived from.
+    #[serde(with = "json::hex_u128")]
     pub seed: u128,
     /// How many times the run was rewound or compensated and recovered.
     pub generation: u32,
     /// The run that started this one, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(RunId, Location)>,
     /// The run this one was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<RunId>,
 }
 
+impl Begun {
+    /// How the run of this history began.
+    pub(crate) fn of(history: &[Record]) -> Option<&Self> {
+        match &history.first()?.body {
+            Body::Begun(begun) => Some(begun),
+            _ => None,
+        }
+    }
+}
+
 /// Which container was entered, and what it looked like.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Opened {
     /// A join with these branches, in declared order.
     Join(Vec<String>),
@@ -183,7 +204,8 @@ pub enum Opened {
 }
 
 /// What a site waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Waiting {
     /// A deadline.
     Sleep {
@@ -211,7 +233,8 @@ pub enum Waiting {
 }
 
 /// What became of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AttemptState {
     /// Its body is about to run (written only where a crash must be told from never having begun).
     Started,
@@ -225,24 +248,33 @@ pub enum AttemptState {
 }
 
 /// An operation that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ended {
     /// Which operation: a step, now, sleep, child, send or reply.
     pub kind: Kind,
     /// Its value or its failure.
+    #[serde(with = "json::outcome")]
     pub outcome: Result<Payload, Failure>,
     /// How many times a body was entered for it.
     pub attempts: u32,
     /// When the last attempt began.
     pub started_at: Timestamp,
     /// A hash of what the user's code passed in, where the site records one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "json::maybe_hex_u64"
+    )]
     pub input_hash: Option<u64>,
 }
 
 /// A message as it lies in a run's inbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Message {
     /// Its id, chosen by the sender.
+    #[serde(with = "json::hex_u128")]
     pub id: u128,
     /// The channel it was sent on.
     pub channel: String,
@@ -251,8 +283,14 @@ pub struct Message {
     /// When it arrived. Never earlier than that of a message before it.
     pub at: Timestamp,
     /// The sender's own key against duplicates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup: Option<String>,
     /// The request to answer, when the sender waits for one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "json::maybe_hex_bytes"
+    )]
     pub reply_to: Option<Bytes>,
     /// The value.
     pub payload: Payload,
@@ -274,7 +312,8 @@ pub struct NewMessage {
 }
 
 /// What was done to a run from outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Control {
     /// It was asked to stop; with `undo`, to roll back first.
     Cancel {
@@ -298,6 +337,7 @@ pub enum Control {
     /// own.
     Forked {
         /// The seed.
+        #[serde(with = "json::hex_u128")]
         seed: u128,
     },
     /// A stage or an undo was skipped.
@@ -308,7 +348,8 @@ pub enum Control {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Finished {
     /// With this value.
     Completed(Payload),

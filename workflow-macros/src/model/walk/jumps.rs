@@ -3,7 +3,8 @@
 use syn::Expr;
 use syn::visit_mut;
 
-use super::{Frame, Walk, print};
+use super::{Frame, Walk, name, print};
+use crate::model::Jump;
 
 impl Walk<'_> {
     pub(super) fn labelled_block(&mut self, expr: &mut Expr) {
@@ -40,18 +41,25 @@ impl Walk<'_> {
             return;
         }
         visit_mut::visit_expr_mut(self, expr);
-        if self.apart.is_empty() && leaves(expr) {
-            self.scopes.outline.leaves();
+        if self.apart.is_empty()
+            && let Some(jump) = outlined(expr)
+        {
+            self.scopes.outline.leaves(jump);
         }
     }
 }
 
-/// Whether a jump leaves what stands around it in the outline: all of the body, or this iteration of its loop.
-fn leaves(jump: &Expr) -> bool {
+/// As the outline says it.
+fn outlined(jump: &Expr) -> Option<Jump> {
+    // A loop's name is its label.
+    let plain = |label: &Option<syn::Lifetime>| {
+        let label = label.as_ref()?.ident.to_string();
+        Some(name::plain(&label))
+    };
     match jump {
-        Expr::Return(_) | Expr::Continue(_) => true,
-        // With a label it may leave a block, and what stands after that goes on.
-        Expr::Break(of) => of.label.is_none(),
-        _ => false,
+        Expr::Return(_) => Some(Jump::Return),
+        Expr::Continue(of) => Some(Jump::Continue(plain(&of.label))),
+        Expr::Break(of) => Some(Jump::Break(plain(&of.label))),
+        _ => None,
     }
 }

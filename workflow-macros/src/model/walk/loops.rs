@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, Label, Lifetime};
 use super::{Frame, Kind, Walk, name, print};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::model::options;
+use crate::model::{Jump, Part, options};
 use crate::syntax::{Durable, Mark, take};
 
 impl Walk<'_> {
@@ -41,6 +41,7 @@ impl Walk<'_> {
         let label = match expr {
             Expr::ForLoop(of) => {
                 self.visit_pat_mut(&mut of.pat);
+                self.in_order(&of.expr);
                 self.visit_expr_mut(&mut of.expr);
                 self.shadow(&of.pat);
                 of.label.clone()
@@ -49,11 +50,10 @@ impl Walk<'_> {
             Expr::Loop(of) => of.label.clone(),
             _ => None,
         };
-        // Nothing durable stands in it, and a jump in it leaves nothing of the outline.
+        let label = label.map(|label| label.name.ident.to_string());
+        // Nothing durable stands in it. What jumps out of what is around it is one of its ways.
         self.scopes.outline.open();
-        self.frames
-            .0
-            .push(Frame::Loop(label.map(|label| label.name.ident.to_string())));
+        self.frames.0.push(Frame::Loop(label.clone()));
         match expr {
             Expr::ForLoop(of) => self.visit_block_mut(&mut of.body),
             Expr::While(of) => {
@@ -64,7 +64,10 @@ impl Walk<'_> {
             _ => {}
         }
         self.frames.0.pop();
-        self.scopes.outline.close();
+        let mut ways = vec![Vec::new()];
+        let own = label.as_deref().map(name::plain);
+        outward(self.scopes.outline.close(), own.as_deref(), &mut ways);
+        self.scopes.outline.choice(Vec::new(), ways);
     }
 
     fn durable_loop(
@@ -114,14 +117,16 @@ impl Walk<'_> {
         // What is iterated over belongs to the scope around.
         if let Expr::ForLoop(of) = expr {
             self.visit_pat_mut(&mut of.pat);
+            self.in_order(&of.expr);
             self.visit_expr_mut(&mut of.expr);
             self.shadow(&of.pat);
         }
         let prefix = format!("{}[]/", self.scopes.path(&text));
         let of = self.scopes.next();
         let site = self.site(text, Kind::Loop, label.span().into());
-        if let (Some(carried), Some(details)) = (&carried, self.scopes.details()) {
-            details.carried = Some(carried.names().carried);
+        if let Some(details) = self.scopes.details() {
+            details.carried = carried.as_ref().map(|carried| carried.names().carried);
+            details.is_endless = word == "loop";
         }
         let outer = self.cx();
         let inner = self.new_cx();
@@ -175,6 +180,32 @@ impl Walk<'_> {
             self.errors.push(Place::of(attr), messages::KEY_VALUE);
         }
         key
+    }
+}
+
+/// The jumps in a loop of this label that leave more than it, each once.
+fn outward(parts: Vec<Part>, own: Option<&str>, ways: &mut Vec<Vec<Part>>) {
+    for part in parts {
+        match part {
+            Part::Leaves(jump) => {
+                let is_outward = match &jump {
+                    Jump::Return => true,
+                    Jump::Continue(label) | Jump::Break(label) => {
+                        label.is_some() && label.as_deref() != own
+                    }
+                };
+                let known = |way: &Vec<Part>| matches!(way[..], [Part::Leaves(ref known)] if *known == jump);
+                if is_outward && !ways.iter().any(known) {
+                    ways.push(vec![Part::Leaves(jump)]);
+                }
+            }
+            Part::Choice { arms, .. } => {
+                for arm in arms {
+                    outward(arm, own, ways);
+                }
+            }
+            Part::Site { .. } => {}
+        }
     }
 }
 

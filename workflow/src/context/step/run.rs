@@ -135,15 +135,15 @@ impl<R, T> StepRun<'_, R, T> {
             last: attempt.last.map(|failure| seen(run, failure)),
             ..attempt
         };
-        let (location, identity) = {
+        let (location, origin, identity) = {
             let mut replay = run.replay();
-            (
-                replay.location(&live.ticket),
-                replay.identity_of(&live.ticket),
-            )
+            let location = replay.location(&live.ticket);
+            let origin = replay.origin(&location);
+            (location, origin, replay.identity_of(&live.ticket))
         };
         let deadline = time.map(|time| started_at.after(time));
-        let step = CurrentStep::new(run.id().clone(), location, attempt, deadline, identity);
+        let id = run.id().clone();
+        let step = CurrentStep::derived(id, location, origin, attempt, deadline, identity);
         match Running::begin(&self.source, run.host(), step, started_at, time) {
             Ok(running) => live.attempt = Phase::Running(running),
             Err(ended) => self.ended(number, started_at, ended),

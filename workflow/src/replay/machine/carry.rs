@@ -57,7 +57,8 @@ impl Replay {
             return Some(Issue::Ready(self.deliver(node)));
         }
         self.pending += 1;
-        self.tree.get_mut(node).op = Some(Pending::new(Doing::Boundary(None)));
+        let site = self.tree.rare(carried.node).site;
+        self.tree.get_mut(node).op = Some(Pending::new(Doing::Boundary(None), site));
         Some(Issue::Pending(self.tree.ticket(node)))
     }
 
@@ -76,11 +77,13 @@ impl Replay {
         let found = self.tree.find(carried.node, Segment::Iter(ended));
         let node = found.unwrap_or_else(|| self.tree.add(carried.node, Name::Iter(ended)));
         self.pending += 1;
-        self.tree.get_mut(node).op = Some(Pending::new(Doing::Boundary(Some(Boundary {
+        let boundary = Boundary {
             next,
             state,
             keeping,
-        }))));
+        };
+        let site = self.tree.rare(carried.node).site;
+        self.tree.get_mut(node).op = Some(Pending::new(Doing::Boundary(Some(boundary)), site));
         self.at_the_frontier(node);
         self.in_its_turn(node)
     }

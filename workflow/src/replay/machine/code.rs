@@ -23,7 +23,7 @@ impl Replay {
             return Issue::Ready(self.deliver(node));
         }
         self.pending += 1;
-        self.tree.get_mut(node).op = Some(Pending::new(self.doing(node, op)));
+        self.tree.get_mut(node).op = Some(Pending::new(self.doing(node, op), Some(site)));
         if self.tree.get(node).outcome.is_none() {
             self.at_the_frontier(node);
         }
@@ -203,6 +203,7 @@ impl Replay {
         if self.is_stopped() {
             return None;
         }
+        self.reached = Some(site);
         if !self.facts.is_empty() {
             let location = self.tree.location(scope.node).site(site.name);
             if let Some(removed) = self.is_removed(&location) {
@@ -291,6 +292,7 @@ impl Replay {
             }
             Op::Failed { kind, failure } => Doing::Sent(Some(Box::new((kind, Err(failure))))),
             Op::Rollback { to } => Doing::Rolling(Rolling::new(to)),
+            Op::Asked => Doing::Asked(false),
             Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,
@@ -317,6 +319,9 @@ impl Replay {
 
     /// The operation is at the frontier, and the gate is open.
     pub(super) fn go_live(&mut self, node: u32) {
+        if self.end_kept(node) {
+            return;
+        }
         let rare = self.tree.get_mut(node).rare.as_mut();
         let (until, started) = rare.map_or((None, None), |rare| (rare.until, rare.started.take()));
         let Some(pending) = &mut self.tree.get_mut(node).op else {
@@ -350,8 +355,12 @@ impl Replay {
                     );
                 }
             }
+            Doing::Limit { until, .. } => {
+                let until = *until;
+                self.deadlines.insert((until, node));
+            }
             Doing::Recv(_) => self.begin_recv(node),
-            Doing::Rolling(_) => pending.wake(),
+            Doing::Rolling(_) | Doing::Asked(_) => pending.wake(),
             Doing::Sent(sent) => {
                 if let Some(sent) = sent.take() {
                     let (kind, sent) = *sent;

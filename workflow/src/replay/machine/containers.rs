@@ -267,7 +267,7 @@ impl Replay {
         let nodes: Vec<u32> = ops.iter().map(|(node, _)| *node).collect();
         for (node, op) in ops {
             match op {
-                Doing::Sleep { until } => {
+                Doing::Sleep { until } | Doing::Limit { until, .. } => {
                     self.deadlines.remove(&(until, node));
                 }
                 Doing::Step(step) => {
@@ -278,7 +278,11 @@ impl Replay {
                 }
                 Doing::Recv(receiving) => self.drop_receiving(node, *receiving, &mut dropped),
                 Doing::Rolling(rolling) => self.alive -= usize::from(rolling.running),
-                Doing::Now { .. } | Doing::Boundary(_) | Doing::Sent(_) | Doing::Child(_) => {}
+                Doing::Now { .. }
+                | Doing::Boundary(_)
+                | Doing::Sent(_)
+                | Doing::Asked(_)
+                | Doing::Child(_) => {}
             }
         }
         self.forget_waiting(&nodes);

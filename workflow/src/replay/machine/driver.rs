@@ -262,7 +262,7 @@ impl Replay {
             return false;
         }
         self.check_pins();
-        if self.phase == Phase::Diverged {
+        if self.phase == Phase::Diverged || self.is_gate_held() {
             return false;
         }
         self.phase = Phase::Live;
@@ -303,6 +303,7 @@ impl Replay {
             }
             self.wake(node);
         }
+        self.wake_noted();
         if landed.finishes {
             self.phase = Phase::Done;
         }
@@ -346,11 +347,16 @@ impl Replay {
                     let class = if lone { Class::Rider } else { Class::Durable };
                     self.push_ended(node, ended, class);
                 }
+                Doing::Limit { over, .. } => {
+                    *over = true;
+                    pending.wake();
+                }
                 Doing::Recv(_) => self.expire(node),
                 Doing::Now { .. }
                 | Doing::Boundary(_)
                 | Doing::Sent(_)
                 | Doing::Rolling(_)
+                | Doing::Asked(_)
                 | Doing::Child(_) => {}
             }
         }

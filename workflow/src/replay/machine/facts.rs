@@ -14,7 +14,11 @@ pub(super) enum Fact {
     },
     Removed(Kind),
     /// A checkpoint, or that the ledger was settled.
-    Said,
+    Said {
+        kind: Kind,
+        /// The number of its record; 0 when it is not durable yet.
+        seq: u64,
+    },
 }
 
 /// What a version gate gives.
@@ -37,6 +41,7 @@ impl Replay {
         if self.is_stopped() {
             return Pinned::Never;
         }
+        self.reached = Some(site);
         let location = self.tree.location(scope.node).site(site.name);
         match self.facts.get_mut(&location) {
             Some(Fact::Pin { value, read, .. }) => {
@@ -47,8 +52,12 @@ impl Replay {
                     Pinned::Unsupported(*value)
                 };
             }
-            Some(Fact::Said) => {
-                let recorded = Recorded::Nothing;
+            Some(&mut Fact::Said { kind, seq }) => {
+                let recorded = Recorded::Site {
+                    location: location.clone(),
+                    kind: Some(kind),
+                    seq,
+                };
                 self.diverge(location, recorded, Issued::Site(*site));
                 return Pinned::Never;
             }
@@ -118,7 +127,7 @@ impl Replay {
     }
 
     /// Takes a recorded fact in.
-    pub(super) fn load_fact(&mut self, location: Location, body: &Body) {
+    pub(super) fn load_fact(&mut self, location: Location, seq: u64, body: &Body) {
         let fact = match *body {
             Body::Pin { value, latest } => Fact::Pin {
                 value,
@@ -126,7 +135,14 @@ impl Replay {
                 read: false,
             },
             Body::Removed { kind } => Fact::Removed(kind),
-            Body::Checkpoint | Body::Settled { .. } => Fact::Said,
+            Body::Checkpoint => Fact::Said {
+                kind: Kind::Checkpoint,
+                seq,
+            },
+            Body::Settled { .. } => Fact::Said {
+                kind: Kind::Settle,
+                seq,
+            },
             _ => return,
         };
         self.facts.insert(location, fact);

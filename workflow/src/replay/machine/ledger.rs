@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 
 use super::code::remember;
 use super::tree::{Doing, Pending};
-use super::{Class, Phase, Queued, Replay, Scope, Ticket};
+use super::{Class, Noted, Noting, Phase, Queued, Replay, Scope, Ticket};
 use crate::replay::{
     Body, Ended, Failure, Issued, Kind, Location, Payload, Record, Recorded, RunState, Site,
     Timestamp,
@@ -83,6 +83,13 @@ impl Ledger {
     /// The newest entry that is open.
     pub fn newest(&self) -> Option<&LedgerEntry> {
         self.entries.values().next_back()
+    }
+
+    /// The newest open entry, if it was made since this checkpoint.
+    fn newest_since(&self, checkpoint: &Location) -> Option<&LedgerEntry> {
+        // A checkpoint that was not passed has nothing after it.
+        let after = self.marks.get(checkpoint).copied().unwrap_or(u64::MAX);
+        self.newest().filter(|entry| entry.number > after)
     }
 
     /// The open entries, oldest first.
@@ -219,11 +226,7 @@ impl Replay {
             self.forced |= self.has_queued_choice();
             return Poll::Pending;
         }
-        let mark = self.ledger.marks.get(&rolling.to).copied();
-        // A checkpoint that was not passed has nothing after it.
-        let after = mark.unwrap_or(u64::MAX);
-        let next = self.ledger.newest().filter(|entry| entry.number > after);
-        if let Some(entry) = next.cloned() {
+        if let Some(entry) = self.ledger.newest_since(&rolling.to).cloned() {
             rolling.running = true;
             self.alive += 1;
             return Poll::Ready(entry);
@@ -239,6 +242,19 @@ impl Replay {
         };
         self.push_ended(ticket.node, ended, Class::Durable);
         Poll::Pending
+    }
+
+    /// The entry that a rollback at the frontier undoes first. Asked before the gate, once the code is quiet.
+    pub fn undoes_first(&self) -> Option<&LedgerEntry> {
+        self.before_gate.iter().find_map(|(node, stamp)| {
+            if self.tree.is_stale(*node, *stamp) {
+                return None;
+            }
+            match &self.tree.get(*node).op.as_ref()?.op {
+                Doing::Rolling(rolling) => self.ledger.newest_since(&rolling.to),
+                _ => None,
+            }
+        })
     }
 
     /// An attempt to undo an entry ended.
@@ -274,6 +290,39 @@ impl Replay {
             ..Queued::new(location, body, Class::Durable)
         };
         self.push(queued);
+    }
+
+    /// The effects of a visit of a stage have an undo of their own; `output` is absent while the visit has not come to a good end. Its
+    /// entry keeps the number that it was first given.
+    pub fn arm_visit(&mut self, visit: Location, undo: String, output: Option<Payload>) {
+        if self.is_stopped() {
+            return;
+        }
+        let number = self.ledger.at(&visit);
+        if let Some(known) = number {
+            self.deletes.push(ledger_location(known));
+        }
+        let number = number.unwrap_or(self.ledger.newest + 1);
+        self.push_armed(number, visit, undo, output);
+    }
+
+    /// An entry was undone, or an attempt of it failed, or it is passed over for a reason.
+    pub fn note_undone(
+        &mut self,
+        number: u64,
+        attempt: u32,
+        outcome: Result<(), Failure>,
+        skipped: Option<String>,
+    ) -> Noted {
+        let body = Body::Undone {
+            undoes: number,
+            attempt,
+            outcome,
+            skipped,
+        };
+        let location = ledger_location(number);
+        self.ledger.take(&location, &body);
+        self.note(location, body, Noting::Durable)
     }
 
     /// The entries so far are final, but for those of bodies that run beside this: what they do is not known yet.
@@ -347,11 +396,13 @@ impl Replay {
             self.diverge(location, Recorded::Removed(removed), Issued::Site(*site));
             return false;
         }
+        self.reached = Some(site);
         if self.facts.contains_key(&location) {
             return false;
         }
+        let kind = site.kind;
         self.facts
-            .insert(location.clone(), super::facts::Fact::Said);
+            .insert(location.clone(), super::facts::Fact::Said { kind, seq: 0 });
         self.open_above(scope.node);
         self.push(Queued::new(location, body, Class::Rider));
         true

@@ -35,6 +35,16 @@ pub enum HistoryError {
         /// Its location.
         location: Location,
     },
+    /// A record that cannot stand where it does.
+    #[error("record {seq} at `{location}` cannot be there: {what}")]
+    Impossible {
+        /// Its number.
+        seq: u64,
+        /// Its location.
+        location: Location,
+        /// Why not.
+        what: &'static str,
+    },
 }
 
 impl Replay {
@@ -43,6 +53,16 @@ impl Replay {
     /// # Errors
     /// [`HistoryError`] when no run could have written this history.
     pub fn load(history: Vec<Record>, code: CodeId, row: Standing) -> Result<Self, HistoryError> {
+        Self::load_where(history, code, row, |_| true)
+    }
+
+    /// The same, without what is recorded where `replayed` says no. The ledger is the run's, wherever its entries come from.
+    pub(super) fn load_where(
+        history: Vec<Record>,
+        code: CodeId,
+        row: Standing,
+        replayed: impl Fn(&Location) -> bool,
+    ) -> Result<Self, HistoryError> {
         let Some(Record {
             body: Body::Begun(begun),
             ..
@@ -67,7 +87,14 @@ impl Replay {
             }
             if record.body.is_fact() {
                 replay.ledger.take(&record.location, &record.body);
-                replay.load_fact(record.location, &record.body);
+                if let Body::State { payload, .. } = record.body {
+                    replay.notes.position = Some(payload);
+                } else if replayed(&record.location) {
+                    replay.load_fact(record.location, record.seq, &record.body);
+                }
+                continue;
+            }
+            if !replayed(&record.location) {
                 continue;
             }
             let node = replay.place(&record.location, record.seq, &mut path);
@@ -135,9 +162,7 @@ impl Replay {
                     Opened::Race(_) => Kind::Race,
                     Opened::JoinAll(_) => Kind::JoinAll,
                     Opened::Carry(_) => Kind::Loop,
-                    Opened::Stage { .. } => {
-                        return Err(HistoryError::Unsupported { seq, location });
-                    }
+                    Opened::Stage { .. } => super::visits::KIND,
                 });
                 self.tree.rare(node).opened = Some(opened);
             }

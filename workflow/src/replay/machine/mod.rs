@@ -48,39 +48,50 @@
 //! 12. There is no clock, no randomness and no hash order in here.
 
 mod ages;
+mod asked;
 mod carry;
 mod code;
 mod containers;
 mod driver;
 mod facts;
 mod inbox;
+mod kept;
 mod ledger;
 mod load;
+mod notes;
 mod progress;
 mod tree;
 mod unclean;
+mod visits;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub use asked::Claim;
 pub use carry::Keeping;
 pub use driver::{Batch, Phase, Standing, Suspend};
 pub use facts::Pinned;
 pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
+pub use kept::Kept;
 pub use load::HistoryError;
+pub use notes::{Noted, Noting, newest_position, position_location};
+pub use visits::{Alive, Held};
 
 use super::{
-    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Payload,
-    Recorded, RunId, Segment, Site, Timestamp,
+    Begun, Body, CodeId, Divergence, Failure, Issued, Kind, Location, Message, NewMessage, Now,
+    Payload, Recorded, RunId, Segment, Site, Timestamp,
 };
 use ages::Age;
 use facts::Fact;
 use inbox::Inbox;
+use kept::Keeper;
 pub use ledger::{Ledger, LedgerEntry, Undoing, Unwinding, ledger_location};
+use notes::Notes;
 use tree::{Pending, Tree};
 use unclean::Unclean;
+use visits::Gate;
 
 /// A scope of a run that is being driven: the body, a branch, an iteration, a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +103,25 @@ pub struct Scope {
 impl Scope {
     /// The workflow's body.
     pub const ROOT: Self = Self { node: 0, stamp: 0 };
+}
+
+/// An operation at the frontier: the code has come to it, and its outcome is not recorded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frontier {
+    /// Where in the run.
+    pub location: Location,
+    /// Where in the source, and what it does.
+    pub site: Site,
+}
+
+/// `settle/window` (sleep) at src/orders.rs:31
+impl std::fmt::Display for Frontier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Site {
+            kind, file, line, ..
+        } = self.site;
+        write!(f, "`{}` ({kind}) at {file}:{line}", self.location)
+    }
 }
 
 /// A claim on the outcome of an operation that was issued.
@@ -149,6 +179,8 @@ pub enum Op {
         /// The checkpoint.
         to: Location,
     },
+    /// What the library's own code has to answer. Ask `poll_claim` beside `poll_outcome`.
+    Asked,
     /// What could not even be begun, recorded as a failure of the site.
     Failed {
         /// What was to be done.
@@ -170,6 +202,7 @@ impl Op {
             Self::Child(_) => Kind::Child,
             Self::Failed { kind, .. } => *kind,
             Self::Rollback { .. } => Kind::Rollback,
+            Self::Asked => Kind::Stage,
         }
     }
 }
@@ -377,6 +410,10 @@ pub struct Replay {
     /// Steps that may not run yet for a reason that concerns them all.
     held: Vec<(u32, u32)>,
     divergence: Option<Box<Divergence>>,
+    /// The sites of the workflow's code, for reports.
+    sites: &'static [Site],
+    /// The site that the code has reached last.
+    reached: Option<&'static Site>,
     /// What the code published since the last batch was closed.
     progress: Option<String>,
     /// What the run's row says, as of the last batch closed.
@@ -386,6 +423,10 @@ pub struct Replay {
     released: bool,
     /// What is known of earlier owners that died.
     unclean: Unclean,
+    notes: Notes,
+    gate: Gate,
+    /// Visits that go on from earlier ones.
+    keepers: Vec<Keeper>,
 }
 
 impl Replay {
@@ -432,11 +473,16 @@ impl Replay {
             before_gate: Vec::new(),
             held: Vec::new(),
             divergence: None,
+            sites: &[],
+            reached: None,
             progress: None,
             row: Standing::default(),
             draining: false,
             released: false,
             unclean: Unclean::default(),
+            notes: Notes::default(),
+            gate: Gate::default(),
+            keepers: Vec::new(),
         }
     }
 
@@ -475,6 +521,27 @@ impl Replay {
     /// How many step bodies are running, or are announced and about to.
     pub fn alive(&self) -> usize {
         self.alive
+    }
+
+    /// Tells which sites the workflow's code has: a divergence then says where in the source they are.
+    pub fn knows(&mut self, sites: &'static [Site]) {
+        self.sites = sites;
+    }
+
+    /// What the code has issued and the history has no outcome of, in the order in which it was issued. Asked before the gate,
+    /// once the code is quiet.
+    pub fn frontier(&self) -> Vec<Frontier> {
+        let waiting = self.before_gate.iter();
+        let waiting = waiting.filter(|(node, stamp)| !self.tree.is_stale(*node, *stamp));
+        waiting
+            .filter_map(|(node, _)| {
+                let pending = self.tree.get(*node).op.as_ref()?;
+                let mut site = *pending.site?;
+                site.kind = pending.op.kind().unwrap_or(site.kind);
+                let location = self.tree.location_of(*node);
+                Some(Frontier { location, site })
+            })
+            .collect()
     }
 
     /// The location of an issued operation.
@@ -559,10 +626,21 @@ impl Replay {
     /// Stops everything: the code does not fit the history.
     fn diverge(&mut self, location: Location, recorded: Recorded, issued: Issued) {
         if self.divergence.is_none() {
+            let standing = match &issued {
+                Issued::End => self.reached.into_iter().copied().collect(),
+                Issued::NotReached => self.standing_at(),
+                _ => Vec::new(),
+            };
+            let now = self.site_now(match &recorded {
+                Recorded::Site { location, .. } => location,
+                _ => &location,
+            });
             self.divergence = Some(Box::new(Divergence {
                 location,
                 recorded,
                 issued,
+                now,
+                standing,
             }));
         }
         self.phase = Phase::Diverged;
@@ -571,6 +649,39 @@ impl Replay {
         self.progress = None;
         self.inbox.clear_changes();
         self.turns.clear();
+    }
+
+    /// Where the code has the site of this location now.
+    fn site_now(&self, location: &Location) -> Now {
+        if self.sites.is_empty() {
+            return Now::Unknown;
+        }
+        let path = location.path();
+        if let Some(site) = self.sites.iter().find(|site| site.path == path) {
+            return Now::At(*site);
+        }
+        // What stands in a fragment is listed with the fragment, not with who calls it.
+        let around = self.sites.iter().rfind(|site| {
+            let calls = matches!(site.kind, Kind::Fragment | Kind::Call);
+            let rest = path.strip_prefix(site.path);
+            calls && rest.is_some_and(|rest| rest.starts_with('/'))
+        });
+        around.map_or(Now::Gone, |site| Now::In(*site))
+    }
+
+    /// The sites that the code waits at, or else the one that it has reached last.
+    fn standing_at(&self) -> Vec<Site> {
+        let mut standing: Vec<Site> = Vec::new();
+        for Frontier { site, .. } in self.frontier() {
+            // Iterations and items side by side wait at one site.
+            if !standing.contains(&site) {
+                standing.push(site);
+            }
+        }
+        if standing.is_empty() {
+            standing.extend(self.reached.copied());
+        }
+        standing
     }
 
     fn recorded_at(&self, node: u32) -> Recorded {
@@ -614,9 +725,10 @@ impl Queued {
 }
 
 impl Pending {
-    fn new(op: tree::Doing) -> Self {
+    fn new(op: tree::Doing, site: Option<&'static Site>) -> Self {
         Self {
             op,
+            site,
             waker: None,
             handed_out: false,
         }

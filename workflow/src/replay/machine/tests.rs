@@ -6,10 +6,12 @@ use super::*;
 use crate::replay::{Finished, Record, RunId, RunState};
 
 mod carry;
+mod divergence;
 mod facts;
 mod inbox;
 mod ledger;
 mod unclean;
+mod visits;
 
 static A: Site = Site::new("a", Kind::Step, "a", "src/x.rs", 1);
 static B: Site = Site::new("b", Kind::Step, "b", "src/x.rs", 2);

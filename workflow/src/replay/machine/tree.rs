@@ -175,6 +175,8 @@ pub(super) struct Rare {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) op: Doing,
+    /// The site that issued it; a boundary has the loop's.
+    pub(super) site: Option<&'static Site>,
     pub(super) waker: Option<Waker>,
     /// The outcome is there to be fetched.
     pub(super) handed_out: bool,
@@ -196,8 +198,31 @@ pub(super) enum Doing {
     /// What is sent, or why it cannot be, until its record is queued.
     Sent(Option<Box<(Kind, Result<Sent, Failure>)>>),
     Rolling(Rolling),
+    /// What the library's own code has to answer; true when it was asked.
+    Asked(bool),
+    /// A time limit: it ends nothing by itself, and tells whoever asks that it has passed.
+    Limit {
+        until: Timestamp,
+        over: bool,
+    },
     /// The child to be started, until it is.
     Child(Option<Box<ChildStart>>),
+}
+
+impl Doing {
+    /// What it does; absent for what is no site of the code.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            Self::Step(_) => Kind::Step,
+            Self::Sleep { .. } => Kind::Sleep,
+            Self::Now { .. } => Kind::Now,
+            Self::Recv(_) => Kind::Recv,
+            Self::Sent(sent) => sent.as_ref()?.0,
+            Self::Rolling(_) => Kind::Rollback,
+            Self::Child(_) => Kind::Child,
+            Self::Boundary(_) | Self::Asked(_) | Self::Limit { .. } => return None,
+        })
+    }
 }
 
 /// What a pending step is at.

@@ -1,0 +1,268 @@
+//! Rolling a guide back.
+
+use workflow::guided::{Event, Flow, Moved, Refused, Revisit, StageBuilder, Status, Undone, stage};
+use workflow_tests::{Counter, World, pass};
+
+use super::{Form, Unlucky, engine, flow, history, killed, says, started, trace};
+
+/// A stage with an undo that tells of itself.
+fn undoable(name: &str) -> StageBuilder<Form> {
+    stage(name)
+        .body(says(name))
+        .revisit(Revisit::Fresh)
+        .undo(tells)
+}
+
+async fn tells(undone: Undone<Form>) -> Result<(), Unlucky> {
+    let Undone {
+        stage,
+        visit,
+        state,
+        ..
+    } = undone;
+    trace().say(format!("undo {stage}[{visit}] of {}", state.number));
+    Ok(())
+}
+
+fn undone(stages: &[&str]) -> Vec<String> {
+    let told = stages.iter().map(|stage| format!("undo {stage} of 7"));
+    told.collect()
+}
+
+fn row() -> Flow<Form> {
+    flow([
+        undoable("a")
+            .start()
+            .to_if("a", |form: &Form| form.number == 0)
+            .to("b"),
+        undoable("b").skippable().to("c"),
+        undoable("c").to("d"),
+        stage("d").terminal(),
+    ])
+}
+
+// GDE-RBK-04 GDE-RBK-12 GDE-RBK-15 GDE-RBK-16 GDE-RBK-17
+#[tokio::test(start_paused = true)]
+async fn what_was_completed_is_undone_newest_first_and_the_guide_begins_again() {
+    let (world, flow) = (World::new(), row());
+    let guide = started(&world, &flow).await;
+    guide.next().await.unwrap();
+    guide.next().await.unwrap();
+    guide.edit(|form| form.number = 7).await.unwrap();
+    guide.next().await.unwrap();
+    assert_eq!(history(&guide.view()), ["a", "a", "a", "b"]);
+    guide.skip().await.unwrap();
+    guide.next().await.unwrap();
+    trace().take();
+    let mut changes = guide.watch();
+    let rolling = tokio::spawn(guide.rollback().into_future());
+    changes.next().await.unwrap();
+    rolling.await.unwrap().unwrap();
+    // The skipped one is not among them; each visit has its own.
+    assert_eq!(trace().take(), undone(&["c[1]", "a[3]", "a[2]", "a[1]"]));
+    let view = guide.view();
+    assert_eq!(
+        (view.status, &view.events[..]),
+        (Status::Idle, &[Event::RolledBack][..])
+    );
+    assert_eq!(view.state, Form::default());
+    assert_eq!(
+        (history(&view), view.at.clone(), view.started_at),
+        (vec![], None, None)
+    );
+    assert!(view.completed.is_empty() && view.skipped.is_empty());
+    assert_eq!(guide.next().await, Err(Refused::NotRunning(Status::Idle)));
+    assert_eq!(guide.check().await, Ok(vec![]));
+    // GDE-RBK-09
+    guide.rollback().await.unwrap();
+    assert_eq!(trace().take(), [""; 0]);
+
+    // GDE-RBK-11: a restart does not show what was taken back.
+    let engine = engine(&killed(&world, guide).await, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    assert_eq!(guide.view().status, Status::Idle);
+    let again = Form {
+        name: "again".into(),
+        number: 7,
+    };
+    assert!(matches!(guide.start(again).await, Ok(Moved::To(stage)) if stage == "a"));
+    assert_eq!(trace().take(), ["a"], "it is had again");
+    assert_eq!(guide.view().state.name, "again");
+    assert_eq!(history(&guide.view()), ["a"]);
+    // GDE-NAV-02
+    let twice = guide.start(Form::default()).await;
+    assert_eq!(twice, Err(Refused::AlreadyStarted));
+}
+
+// GDE-RBK-17: a stage that was not left, or failed, only if it says so.
+#[tokio::test(start_paused = true)]
+async fn an_unfinished_stage_is_undone_only_if_it_says_so() {
+    for unfinished in [false, true] {
+        let last = stage("b")
+            .body(super::unlucky)
+            .undo(|undone: Undone<Form>| async move {
+                trace().say(format!("undo b, finished: {}", undone.finished));
+                Ok::<_, Unlucky>(())
+            });
+        let last = if unfinished {
+            last.undo_unfinished()
+        } else {
+            last
+        };
+        let flow = flow([
+            undoable("a").start().to("b"),
+            last.to("c"),
+            stage("c").terminal(),
+        ]);
+        let guide = started(&World::new(), &flow).await;
+        guide.edit(|form| form.number = 7).await.unwrap();
+        assert!(guide.next().await.is_err());
+        trace().take();
+        guide.rollback().await.unwrap();
+        let told = trace().take();
+        assert_eq!(told.last().unwrap(), "undo a[1] of 7");
+        assert_eq!(told.len() == 2, unfinished);
+        if unfinished {
+            assert_eq!(told[0], "undo b, finished: false");
+        }
+    }
+}
+
+fn failing(times: usize) -> (Flow<Form>, Counter) {
+    let tries = Counter::default();
+    let count = tries.clone();
+    let flow = flow([
+        undoable("a").start().to("b"),
+        undoable("b")
+            .undo(move |_: Undone<Form>| {
+                let failed = count.hit() <= times;
+                async move {
+                    if failed {
+                        return Err(Unlucky("undo".to_owned()));
+                    }
+                    trace().say("undo b");
+                    Ok(())
+                }
+            })
+            .to("c"),
+        undoable("c").to("d"),
+        stage("d").terminal(),
+    ]);
+    (flow, tries)
+}
+
+// GDE-RBK-18
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_fails_is_tried_again() {
+    let (flow, tries) = failing(2);
+    let guide = started(&World::new(), &flow).await;
+    guide.edit(|form| form.number = 7).await.unwrap();
+    for _ in 0..3 {
+        guide.next().await.unwrap();
+    }
+    trace().take();
+    guide.rollback().await.unwrap();
+    assert_eq!(tries.count(), 3);
+    let mut expected = undone(&["c[1]", "a[1]"]);
+    expected.insert(1, "undo b".to_owned());
+    assert_eq!(trace().take(), expected);
+}
+
+// GDE-RBK-19
+#[tokio::test(start_paused = true)]
+async fn a_rollback_that_is_stuck_goes_on_where_it_was_and_nothing_else_moves_the_guide() {
+    let (flow, tries) = failing(4);
+    let world = World::new();
+    let guide = started(&world, &flow).await;
+    guide.edit(|form| form.number = 7).await.unwrap();
+    for _ in 0..3 {
+        guide.next().await.unwrap();
+    }
+    trace().take();
+    let Err(Refused::Failed(failing)) = guide.rollback().await else {
+        panic!("{:?}", guide.view());
+    };
+    assert!(failing.text.contains("b[1]"), "{failing}");
+    assert_eq!(trace().take(), undone(&["c[1]"]));
+    let stuck = Refused::NotRunning(Status::RollingBack);
+    assert_eq!(guide.next().await, Err(stuck.clone()));
+    assert_eq!(guide.back().await, Err(stuck.clone()));
+    assert_eq!(guide.check().await, Err(stuck.clone()));
+    assert_eq!(guide.edit(|_| {}).await, Err(stuck));
+    // A restart finds it stuck, and does not begin by itself.
+    let engine = engine(&killed(&world, guide).await, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    pass(1_000).await;
+    assert_eq!(
+        (guide.view().status, tries.count()),
+        (Status::RollingBack, 4)
+    );
+    guide.rollback().await.unwrap();
+    let mut expected = undone(&["a[1]"]);
+    expected.insert(0, "undo b".to_owned());
+    assert_eq!(trace().take(), expected);
+}
+
+// No undo twice: one that ended is recorded, and a restart goes on with the next.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_that_is_cut_off_goes_on_by_itself() {
+    let flow = flow([
+        undoable("a").start().to("b"),
+        undoable("b")
+            .undo(|_: Undone<Form>| async {
+                trace().say("undo b");
+                pass(100).await;
+                Ok::<_, Unlucky>(())
+            })
+            .to("c"),
+        undoable("c").to("d"),
+        stage("d").terminal(),
+    ]);
+    let world = World::new();
+    let guide = started(&world, &flow).await;
+    guide.edit(|form| form.number = 7).await.unwrap();
+    for _ in 0..3 {
+        guide.next().await.unwrap();
+    }
+    let rolling = tokio::spawn(guide.rollback().into_future());
+    pass(50).await;
+    // GDE-CON-02
+    assert_eq!(guide.rollback().await, Err(Refused::Busy));
+    assert!(guide.view().busy);
+    rolling.abort();
+    let world = killed(&world, guide).await;
+    trace().take();
+    let engine = engine(&world, &flow).await;
+    pass(1_000).await;
+    let mut expected = undone(&["a[1]"]);
+    expected.insert(0, "undo b".to_owned());
+    assert_eq!(trace().take(), expected);
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    assert_eq!(guide.view().status, Status::Idle);
+}
+
+// GDE-CAN-06
+#[tokio::test(start_paused = true)]
+async fn a_cancel_stops_a_rollback_where_it_is() {
+    let flow = flow([
+        undoable("a").start().to("b"),
+        stage("b")
+            .undo(|_: Undone<Form>| async {
+                pass(100).await;
+                Ok::<_, Unlucky>(())
+            })
+            .to("c"),
+        stage("c").terminal(),
+    ]);
+    let guide = started(&World::new(), &flow).await;
+    guide.next().await.unwrap();
+    guide.next().await.unwrap();
+    trace().take();
+    let rolling = tokio::spawn(guide.rollback().into_future());
+    pass(50).await;
+    guide.cancel().await.unwrap();
+    assert_eq!(rolling.await.unwrap(), Err(Refused::Cancelled));
+    assert_eq!(guide.view().status, Status::Cancelled);
+    pass(1_000).await;
+    assert_eq!(trace().take(), [""; 0]);
+}

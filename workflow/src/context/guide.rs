@@ -1,0 +1,461 @@
+//! What the library's own code of a guided flow stands on: positions, visits, and the desk where its drivers are.
+
+use std::any::type_name;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::wait::Operation;
+use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
+use crate::codec::{self, BoxError, Codec};
+use crate::replay::{
+    self, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Held, Kept,
+    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp,
+    newest_position, position_location,
+};
+
+/// The channel on which a guide waits for what its drivers say. No user's channel has this name.
+const CHANNEL: &str = "\0guide";
+
+/// A run whose code is the library's own.
+pub struct Ground {
+    cx: Cx,
+    args: Args,
+}
+
+opaque_debug!(Ground);
+
+impl Ground {
+    /// What a run is called with.
+    pub fn of(args: Args) -> Self {
+        Self {
+            cx: Cx::root(args.run()),
+            args,
+        }
+    }
+
+    /// The code of the run.
+    pub fn body(self, code: impl FnOnce(Self) -> GroundCode) -> Body {
+        let run = Arc::clone(self.run());
+        Body::of(run, code(self))
+    }
+
+    /// What the run was begun with.
+    ///
+    /// # Errors
+    /// Why the run has to be parked: it does not decode.
+    pub fn input<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, Park> {
+        self.args.input(name).map_err(|error| error.park())
+    }
+
+    /// What the run's drivers in this process share with it.
+    pub fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
+        self.run().host().desk(make)
+    }
+
+    /// What the engine's clock says.
+    pub fn now(&self) -> Timestamp {
+        self.run().host().now()
+    }
+
+    /// The run does not rest as long as this is held.
+    pub fn stay_up(&self) -> Up {
+        Up::stay(self.run())
+    }
+
+    /// How many bodies that were given up still occupy a thread.
+    pub fn stopping(&self) -> usize {
+        self.run().host().stopping()
+    }
+
+    /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
+    pub fn await_desk(&self) {
+        self.run().replay().await_desk(CHANNEL);
+    }
+
+    // ===== positions =====
+
+    /// The newest position that was recorded before this drive.
+    ///
+    /// # Errors
+    /// Why the run has to be parked: it does not decode.
+    pub fn position<P: DeserializeOwned>(&self) -> Result<Option<P>, Park> {
+        let Some(payload) = self.run().replay().position().cloned() else {
+            return Ok(None);
+        };
+        self.run().decode(&payload).map(Some).map_err(|error| {
+            let wanted = type_name::<P>();
+            Park {
+                location: None,
+                reason: replay::ParkReason::Decode,
+                detail: format!(
+                    "the recorded position of the guide does not decode into `{wanted}`: {error}\n  \
+                     ways out: make the type accept what was recorded (`#[serde(default)]`, `#[serde(alias = \"..\")]`)"
+                ),
+            }
+        })
+    }
+
+    /// Queues a position; gives it as it reads back. Positions older than `keep` revisions are deleted.
+    ///
+    /// # Errors
+    /// When it does not survive the codec, or is over the payload limit.
+    pub fn note<P: Recorded>(
+        &self,
+        revision: u64,
+        position: &P,
+        command: Option<String>,
+        noting: Noting,
+        keep: u64,
+    ) -> Result<(P, Noted), BoxError> {
+        let codec::Encoded { json, value } = codec::encode(position)?;
+        let payload = self.run().seal(json)?;
+        let body = Recording::State {
+            revision,
+            payload,
+            command,
+        };
+        let mut replay = self.run().replay();
+        if let Some(old) = revision.checked_sub(keep).filter(|old| *old > 0) {
+            replay.forget(position_location(old));
+        }
+        let noted = replay.note(position_location(revision), body, noting);
+        Ok((value, noted))
+    }
+
+    /// Whether a note is durable.
+    pub fn poll_noted(&self, noted: Noted, task: &Context<'_>) -> Poll<()> {
+        self.run().replay().poll_noted(noted, task.waker())
+    }
+
+    /// Deletes, with the next batch, what the visits of a stage have recorded.
+    pub fn forget_visits(&self, stage: &str) {
+        self.run().replay().forget(Location::root().branch(stage));
+    }
+
+    // ===== the ledger =====
+
+    /// A visit has effects that are undone by the stage's own undo; it is `done`, or not yet.
+    pub fn arm(&self, stage: &str, number: u32, done: bool) {
+        let output = done.then(|| Payload::json(number.to_string().into_bytes()));
+        let visit = visit_location(stage, number);
+        self.run()
+            .replay()
+            .arm_visit(visit, stage.to_owned(), output);
+    }
+
+    /// The ledger, one entry after the other.
+    pub fn undoing(&self) -> Unmaking {
+        Unmaking {
+            run: Arc::clone(self.run()),
+            _up: self.stay_up(),
+        }
+    }
+
+    // ===== visits =====
+
+    /// The scope of a visit.
+    pub fn visit(&self, stage: &str, number: u32, keeps: Option<u32>) -> Visiting {
+        let scope = self.run().replay().visit(stage, number, keeps);
+        Visiting(self.cx.at(scope))
+    }
+
+    /// The gate is not to open before [`open_gate`](Self::open_gate).
+    pub fn hold_gate(&self) {
+        self.run().replay().hold_gate();
+    }
+
+    /// What is at the frontier, once every record is consumed.
+    pub fn poll_gate(&self, task: &Context<'_>) -> Poll<Held> {
+        self.run().replay().poll_gate(task.waker())
+    }
+
+    /// Lets the gate open.
+    pub fn open_gate(&self) {
+        self.run().replay().open_gate();
+    }
+
+    fn run(&self) -> &Arc<Run> {
+        self.cx.run()
+    }
+}
+
+/// The code of a run.
+pub type GroundCode = BoxFut<'static, Result<Finished, Park>>;
+
+/// The scope of a visit, or one inside. When it is dropped, what had not ended in it is given up.
+#[derive(Debug)]
+pub struct Visiting(Cx);
+
+impl Visiting {
+    /// The scope, as the expansions pass it around.
+    pub fn cx(&self) -> Cx {
+        self.0.clone()
+    }
+
+    /// Gives it a time limit.
+    #[must_use]
+    pub fn limit(&self, until: Timestamp) -> Limit {
+        Limit {
+            ticket: self.0.run().replay().limit(self.0.scope(), until),
+            run: Arc::clone(self.0.run()),
+        }
+    }
+}
+
+/// The time limit of a visit.
+#[derive(Debug)]
+pub struct Limit {
+    run: Arc<Run>,
+    ticket: Ticket,
+}
+
+impl Limit {
+    /// Ready when it has passed.
+    pub fn poll(&self, task: &Context<'_>) -> Poll<()> {
+        self.run.replay().poll_limit(&self.ticket, task.waker())
+    }
+}
+
+impl Drop for Visiting {
+    fn drop(&mut self) {
+        self.0.run().replay().abandon(self.0.scope());
+    }
+}
+
+/// The run is at something that its machine does not see, and does not rest meanwhile.
+#[derive(Debug)]
+pub struct Up(Arc<Run>);
+
+impl Up {
+    fn stay(run: &Arc<Run>) -> Self {
+        run.replay().stay_up();
+        Self(Arc::clone(run))
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.0.replay().settle_in();
+    }
+}
+
+/// An operation of a stage's code that the library's own code answers.
+pub struct Asking<T> {
+    operation: Operation,
+    asked: PhantomData<fn() -> T>,
+}
+
+opaque_debug!(<T> Asking<T>);
+
+impl<T: Recorded> Asking<T> {
+    /// The operation of a site.
+    pub fn new(cx: &Cx, site: &'static Site) -> Self {
+        Self {
+            operation: Operation::new(cx, site, Op::Asked),
+            asked: PhantomData,
+        }
+    }
+
+    /// Its answer, once there is one; `ask` is called when there is to be one.
+    pub fn poll(
+        &mut self,
+        task: &mut Context<'_>,
+        ask: impl FnOnce(Claimed<T>),
+    ) -> Poll<Result<T, Failure>> {
+        let run = Arc::clone(self.operation.cx.run());
+        if let Poll::Ready(outcome) = self.operation.poll(task) {
+            let payload = match outcome.into_result() {
+                Ok(payload) => payload,
+                Err(failure) => return Poll::Ready(Err(failure)),
+            };
+            return match run.decode(&payload) {
+                Ok(value) => Poll::Ready(Ok(value)),
+                Err(error) => {
+                    run.park_at_decode::<T>(&self.operation.location(), &error);
+                    Poll::Pending
+                }
+            };
+        }
+        if let Some(ticket) = self.operation.ticket() {
+            let claim = run.replay().poll_claim(ticket, task.waker());
+            if let Poll::Ready(claim) = claim {
+                ask(Claimed {
+                    claim,
+                    location: self.operation.location(),
+                    run,
+                    asked: PhantomData,
+                });
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// The right to answer an operation of a stage's code.
+pub struct Claimed<T> {
+    claim: Claim,
+    location: Location,
+    run: Arc<Run>,
+    asked: PhantomData<fn(T)>,
+}
+
+opaque_debug!(<T> Claimed<T>);
+
+impl<T: Recorded> Claimed<T> {
+    /// Answers it; or says why there is no answer. An answer that does not survive the codec is none.
+    pub fn answer(self, answer: Result<&T, (FailureKind, String)>) {
+        let encoded = answer.and_then(|value| {
+            let encoded = codec::encode(value).map_err(BoxError::from);
+            let sealed = encoded.and_then(|encoded| self.run.seal(encoded.json));
+            sealed.map_err(|error| (FailureKind::Encode, error.to_string()))
+        });
+        let outcome =
+            encoded.map_err(|(kind, text)| Failure::new(kind, self.location.clone(), text));
+        self.run.replay().answer(self.claim, outcome);
+    }
+}
+
+/// The undoing of a run's ledger, newest entry first. The run does not rest meanwhile.
+#[derive(Debug)]
+pub struct Unmaking {
+    run: Arc<Run>,
+    _up: Up,
+}
+
+impl Unmaking {
+    /// Waits until all that the run has said so far is durable: that it is undone, for one.
+    pub async fn said(&self) {
+        let said = self.run.replay().said();
+        let run = &self.run;
+        std::future::poll_fn(|task| run.replay().poll_noted(said, task.waker())).await;
+    }
+
+    /// The newest entry that is open.
+    pub fn newest(&self) -> Option<LedgerEntry> {
+        self.run.replay().ledger().newest().cloned()
+    }
+
+    /// Records what became of an attempt, or why there was none.
+    pub async fn undone(
+        &self,
+        entry: &LedgerEntry,
+        outcome: Result<(), BoxError>,
+        skipped: Option<&str>,
+    ) {
+        let outcome = outcome.map_err(|error| {
+            let kind = FailureKind::Exhausted;
+            Failure::from_error(kind, entry.location.clone(), "", &*error)
+        });
+        let attempt = entry.attempts + u32::from(skipped.is_none());
+        let skipped = skipped.map(str::to_owned);
+        let run = &self.run;
+        let noted = run
+            .replay()
+            .note_undone(entry.number, attempt, outcome, skipped);
+        std::future::poll_fn(|task| run.replay().poll_noted(noted, task.waker())).await;
+    }
+
+    /// Waits before the next attempt.
+    pub async fn pause(&self, tried: u32) {
+        let wait = Backoff::DEFAULT.wait(tried, 0.0);
+        self.run.host().sleep(wait).await;
+    }
+}
+
+/// A visit goes on from earlier ones of its stage, of which `first` is the first.
+///
+/// # Errors
+/// The store failed, and does not get better by trying again.
+pub async fn keep(cx: Cx, stage: String, first: u32, number: u32) -> Result<(), BoxError> {
+    let history = history(cx.run()).await?;
+    let visits: Vec<_> = (first..number)
+        .map(|number| visit_location(&stage, number))
+        .collect();
+    let kept = Kept::of(&history, &visits);
+    let first = visit_location(&stage, first);
+    cx.run().replay().keep(cx.scope(), first, kept);
+    Ok(())
+}
+
+/// A scope in a visit for code that is tried beside its body. What succeeded when it was tried before is kept.
+///
+/// # Errors
+/// The store failed, and does not get better by trying again.
+pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
+    let history = history(cx.run()).await?;
+    let mut replay = cx.run().replay();
+    let at = replay.scope_location(cx.scope()).branch(name);
+    let mut tried = Vec::new();
+    while let Some(number) = u64::try_from(tried.len()).ok().map(|tried| tried + 1) {
+        let before = at.iteration(number);
+        if !history
+            .iter()
+            .any(|record| record.location.is_under(&before))
+        {
+            break;
+        }
+        tried.push(before);
+    }
+    let number = u32::try_from(tried.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1);
+    let scope = replay.aside(cx.scope(), name, number);
+    if let Some(first) = tried.first().cloned() {
+        replay.keep(scope, first, Kept::of(&history, &tried));
+    }
+    drop(replay);
+    Ok(Visiting(cx.at(scope)))
+}
+
+/// What the run has recorded, once all that it has said so far is durable.
+async fn history(run: &Arc<Run>) -> Result<Vec<Record>, BoxError> {
+    let _up = Up::stay(run);
+    let said = run.replay().said();
+    std::future::poll_fn(|task| run.replay().poll_noted(said, task.waker())).await;
+    loop {
+        match run.host().history().await {
+            Ok(history) => return Ok(history),
+            Err(error) if error.is_retryable() => run.host().sleep(PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// After a failure of the store it is asked again then.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The result of a guide, as it is recorded at its end.
+///
+/// # Errors
+/// Why the run has to be parked: it does not survive the codec.
+pub fn result<T: Recorded>(ground: &Ground, value: &T) -> Result<Payload, Park> {
+    super::body::encode_result(ground.run(), value)
+}
+
+/// The newest position of a history, as the codec has it.
+///
+/// # Errors
+/// When it cannot be opened, or does not decode.
+pub fn position_of<P: DeserializeOwned>(
+    codec: &dyn Codec,
+    history: &[Record],
+) -> Result<Option<P>, BoxError> {
+    let Some(payload) = newest_position(history) else {
+        return Ok(None);
+    };
+    Ok(Some(serde_json::from_slice(&codec::open(codec, payload)?)?))
+}
+
+/// Begins the code of a fragment in this very scope.
+pub fn begin<R>(fragment: Fragment<'_, R>, cx: Cx) -> BoxFut<'_, R> {
+    (fragment.0)(cx)
+}
+
+/// Where the records of a visit lie.
+pub fn visit_location(stage: &str, number: u32) -> Location {
+    Location::root().branch(stage).iteration(number.into())
+}

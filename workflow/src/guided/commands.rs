@@ -1,0 +1,180 @@
+//! What the loop does with a command.
+//!
+//! 1. A command is obeyed whole or refused: what is refused changes nothing.
+//! 2. A command that was obeyed before, by its key, is not obeyed again.
+
+use super::decide::{Asked, Landing};
+use super::desk::{Answer, Answering, Ask, Command};
+use super::flow::FlowState;
+use super::refused::Refused;
+use super::run::{Guide, guarded};
+
+impl<S: FlowState> Guide<S> {
+    pub(super) fn obey(&mut self, ask: Ask<S>) {
+        let beside = matches!(ask.command, Command::Edit(_) | Command::Cancel);
+        if self.deciding.is_some() && !beside {
+            // It may be the last word: what else is asked waits for it.
+            self.held.push_back(ask);
+            return;
+        }
+        let Ask {
+            command,
+            at,
+            key,
+            answer,
+        } = ask;
+        if let Some(revision) = key
+            .as_ref()
+            .and_then(|key| self.now.position.answer_to(key))
+        {
+            return self.answer_again(command.asked(), revision, answer);
+        }
+        let revision = self.now.position.revision;
+        let admitted = match at {
+            Some(at) if at != revision => Err(Refused::Stale { revision }),
+            _ => self.admit(command.asked()),
+        };
+        if let Err(refused) = admitted {
+            // Whoever asked may have gone.
+            let _ = answer.send(Err(refused));
+            return;
+        }
+        match command {
+            Command::Next => self.next(answer, key),
+            Command::Back => self.back(answer, key),
+            Command::Skip => self.skip(answer, key),
+            Command::Retry => self.retry(answer, key),
+            Command::Check => self.check(answer, key),
+            Command::Edit(edit) => self.edit(edit, answer, key),
+            Command::Cancel => self.cancel(answer, key),
+            Command::Rollback => self.roll_back(answer, key),
+            Command::Start(state) => self.start(state, answer, key),
+        }
+    }
+
+    fn admit(&self, asked: Asked) -> Result<(), Refused> {
+        asked.admit(self.now.position.status)?;
+        // What leaves a stage is not in the position.
+        let beside = matches!(asked, Asked::Edit | Asked::Cancel);
+        if self.doing.is_some() && !beside {
+            return Err(Refused::Busy);
+        }
+        if !beside && self.gave_up && self.ground.stopping() > 0 {
+            return Err(Refused::StillStopping);
+        }
+        if asked == Asked::Skip {
+            let at = self.now.position.at.as_ref();
+            let node = at.and_then(|at| self.flow.graph().node(at.as_str()));
+            if !node.is_some_and(|node| node.skippable) {
+                return Err(Refused::NotSkippable);
+            }
+        }
+        Ok(())
+    }
+
+    /// A command that was obeyed before: nothing is done, and the answer says where the guide is.
+    fn answer_again(&mut self, asked: Asked, revision: u64, answering: Answering) {
+        let answer = match asked {
+            Asked::Edit | Asked::Cancel | Asked::Rollback => Answer::Revision(revision),
+            Asked::Check => Answer::Found(self.now.position.problems.clone()),
+            _ => self.here(),
+        };
+        self.owe(answering, Ok(answer));
+    }
+
+    fn next(&mut self, answering: Answering, key: Option<String>) {
+        let found = match guarded(|| self.course().check()) {
+            Ok(found) => found,
+            Err(refused) => return self.owe(answering, Err(refused)),
+        };
+        if !found.is_empty() {
+            let refused = Refused::Invalid(found.clone());
+            return match self.course().checked(&found) {
+                Some(next) => self.change(next, (answering, Err(refused)), key),
+                None => self.owe(answering, Err(refused)),
+            };
+        }
+        // The way is found first: where there is none, nothing is left.
+        let landing = match self.ahead() {
+            Ok(landing) => landing,
+            Err(refused) => return self.owe(answering, Err(refused)),
+        };
+        if let Some((answering, key)) = self.leave(answering, key) {
+            self.go(&landing, false, answering, key);
+        }
+    }
+
+    /// Leaves the stage for where the way leads.
+    pub(super) fn go(
+        &mut self,
+        landing: &Landing,
+        skips: bool,
+        answering: Answering,
+        key: Option<String>,
+    ) {
+        let next = self.course().moved(landing, skips, self.ground.now());
+        self.arrive(next, answering, key);
+    }
+
+    /// Begins again, after a rollback.
+    fn start(&mut self, state: S, answering: Answering, key: Option<String>) {
+        let now = self.ground.now();
+        let before = std::mem::replace(&mut self.now.state, state);
+        let started = guarded(|| self.course().started(now)).and_then(|started| started);
+        match started {
+            Ok(next) => self.arrive(next, answering, key),
+            Err(refused) => {
+                self.now.state = before;
+                self.owe(answering, Err(refused));
+            }
+        }
+    }
+
+    fn back(&mut self, answering: Answering, key: Option<String>) {
+        match self.course().went_back(self.ground.now()) {
+            Ok(next) => self.arrive(next, answering, key),
+            Err(refused) => self.owe(answering, Err(refused)),
+        }
+    }
+
+    fn skip(&mut self, answering: Answering, key: Option<String>) {
+        match self.ahead() {
+            Ok(landing) => self.go(&landing, true, answering, key),
+            Err(refused) => self.owe(answering, Err(refused)),
+        }
+    }
+
+    fn retry(&mut self, answering: Answering, key: Option<String>) {
+        match self.course().retried(self.ground.now()) {
+            Some(next) => self.arrive(next, answering, key),
+            None => self.owe(answering, Err(Refused::NothingToRetry)),
+        }
+    }
+
+    fn check(&mut self, answering: Answering, key: Option<String>) {
+        let found = match guarded(|| self.course().check()) {
+            Ok(found) => found,
+            Err(refused) => return self.owe(answering, Err(refused)),
+        };
+        let answer = Ok(Answer::Found(found.clone()));
+        match self.course().checked(&found) {
+            Some(next) => self.change(next, (answering, answer), key),
+            None => self.owe(answering, answer),
+        }
+    }
+
+    fn edit(
+        &mut self,
+        edit: Box<dyn FnOnce(&mut S) + Send>,
+        answering: Answering,
+        key: Option<String>,
+    ) {
+        let mut state = self.now.state.clone();
+        if let Err(refused) = guarded(|| edit(&mut state)) {
+            return self.owe(answering, Err(refused));
+        }
+        let next = self.course().edited();
+        let answer = Ok(Answer::Revision(next.revision));
+        self.write(next, state, Some((answering, answer)), key);
+    }
+}

@@ -1,0 +1,261 @@
+//! Where the drivers of a guide and its loop meet: commands go in, views and answers come out.
+//!
+//! 1. A view is shown when its revision is durable, in the order of revisions.
+//! 2. A command lies at the desk until the loop takes it. While the loop is away it stays there, and the loop is called back.
+//! 3. Whoever asked is answered once, or the answer is dropped, and that is an answer, too.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::{oneshot, watch};
+
+use super::decide::Asked;
+use super::position::{Problem, StageName, Status};
+use super::refused::Refused;
+use super::view::View;
+use crate::context::{self, Left};
+
+/// A command of a driver.
+pub(super) struct Ask<S> {
+    pub(super) command: Command<S>,
+    /// The revision that it was decided on.
+    pub(super) at: Option<u64>,
+    pub(super) key: Option<String>,
+    pub(super) answer: Answering,
+}
+
+/// What is asked, and with what.
+pub(super) enum Command<S> {
+    Next,
+    Back,
+    Skip,
+    Retry,
+    Check,
+    Edit(Box<dyn FnOnce(&mut S) + Send>),
+    Cancel,
+    Rollback,
+    Start(S),
+}
+
+impl<S> Command<S> {
+    pub(super) fn asked(&self) -> Asked {
+        match self {
+            Self::Next => Asked::Next,
+            Self::Back => Asked::Back,
+            Self::Skip => Asked::Skip,
+            Self::Retry => Asked::Retry,
+            Self::Check => Asked::Check,
+            Self::Edit(_) => Asked::Edit,
+            Self::Cancel => Asked::Cancel,
+            Self::Rollback => Asked::Rollback,
+            Self::Start(_) => Asked::Start,
+        }
+    }
+}
+
+/// What a command gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The guide is at this stage, or at its end.
+    At(Option<StageName>),
+    Found(Vec<Problem>),
+    Revision(u64),
+}
+
+/// Whoever waits for an answer.
+pub(super) type Answering = oneshot::Sender<Result<Answer, Refused>>;
+
+/// An answer that is given when what it says is durable.
+pub(super) type Owed = (Answering, Result<Answer, Refused>);
+
+/// What everybody at the desk sees.
+pub(super) struct Shown<S> {
+    pub(super) view: Option<Arc<View<S>>>,
+    /// Why the guide is not driven, if it cannot be as things are.
+    pub(super) stopped: Option<String>,
+}
+
+pub(super) struct Desk<S> {
+    inner: Mutex<Inner<S>>,
+    shown: watch::Sender<Shown<S>>,
+}
+
+struct Inner<S> {
+    asks: VecDeque<Ask<S>>,
+    /// The loop is there.
+    present: bool,
+    waker: Option<Waker>,
+    /// What is shown, and who is answered, when the guide's end is durable.
+    parting: Option<(Arc<View<S>>, Vec<Owed>)>,
+    /// Who waits for the end of the body under way, whether the loop is there meanwhile or not.
+    waiting: Vec<Answering>,
+}
+
+/// What became of a command that was laid on the desk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Laid {
+    Taken,
+    /// The loop has to be called back.
+    Away,
+    /// The guide has ended: nobody takes it any more.
+    Over(Status),
+}
+
+impl<S> Desk<S> {
+    pub(super) fn new() -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                asks: VecDeque::new(),
+                present: false,
+                waker: None,
+                parting: None,
+                waiting: Vec::new(),
+            }),
+            shown: watch::Sender::new(Shown {
+                view: None,
+                stopped: None,
+            }),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<S>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ===== for drivers =====
+
+    pub(super) fn watch(&self) -> watch::Receiver<Shown<S>> {
+        self.shown.subscribe()
+    }
+
+    pub(super) fn view(&self) -> Option<Arc<View<S>>> {
+        self.shown.borrow().view.clone()
+    }
+
+    pub(super) fn stopped(&self) -> Option<String> {
+        self.shown.borrow().stopped.clone()
+    }
+
+    /// It is driven again: why it stopped before no longer counts.
+    pub(super) fn call_back(&self) {
+        let inner = self.inner();
+        if !inner.present {
+            self.shown.send_modify(|shown| shown.stopped = None);
+        }
+    }
+
+    pub(super) fn lay(&self, ask: Ask<S>) -> Laid {
+        let mut inner = self.inner();
+        if !inner.present
+            && let Some(status) = self.view().map(|view| view.status)
+            && status.is_final()
+        {
+            return Laid::Over(status);
+        }
+        inner.asks.push_back(ask);
+        match inner.waker.take() {
+            _ if !inner.present => Laid::Away,
+            Some(waker) => {
+                drop(inner);
+                waker.wake();
+                Laid::Taken
+            }
+            None => Laid::Taken,
+        }
+    }
+
+    /// Shows what the store has of a guide that nobody drives.
+    pub(super) fn show_stored(&self, view: View<S>) {
+        let inner = self.inner();
+        if !inner.present {
+            self.show(Arc::new(view));
+        }
+    }
+
+    // ===== for the loop =====
+
+    pub(super) fn arrive(&self) {
+        self.inner().present = true;
+        self.shown.send_modify(|shown| shown.stopped = None);
+    }
+
+    pub(super) fn poll_ask(&self, task: &Context<'_>) -> Poll<Ask<S>> {
+        let mut inner = self.inner();
+        if let Some(ask) = inner.asks.pop_front() {
+            return Poll::Ready(ask);
+        }
+        inner.waker = Some(task.waker().clone());
+        Poll::Pending
+    }
+
+    pub(super) fn show(&self, view: Arc<View<S>>) {
+        self.shown.send_modify(|shown| shown.view = Some(view));
+    }
+
+    /// Somebody waits for the end of the body that begins.
+    pub(super) fn wait(&self, answering: Answering) {
+        self.inner().waiting.push(answering);
+    }
+
+    /// Those who wait for the end of the body.
+    pub(super) fn waiting(&self) -> Vec<Answering> {
+        std::mem::take(&mut self.inner().waiting)
+    }
+
+    /// The guide has come to its end: what is shown and answered when that is durable.
+    pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
+        self.inner().parting = Some((view, owed));
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
+    fn left(&self, left: Left) -> bool {
+        let mut inner = self.inner();
+        inner.present = false;
+        inner.waker = None;
+        match left {
+            Left::Away => return !inner.asks.is_empty(),
+            Left::Ended { cancelled } => {
+                let parting = inner.parting.take();
+                let asks = std::mem::take(&mut inner.asks);
+                let waiting = std::mem::take(&mut inner.waiting);
+                if let Some((view, owed)) = parting {
+                    self.show(view);
+                    give(owed);
+                } else if cancelled && let Some(view) = self.view() {
+                    // By the engine, and not by a driver.
+                    self.show(Arc::new(view.cancelled()));
+                }
+                let status = self.view().map_or(Status::Cancelled, |view| view.status);
+                drop(inner);
+                for answering in waiting {
+                    let _ = answering.send(Err(Refused::Cancelled));
+                }
+                for ask in asks {
+                    let refused = ask.command.asked().admit(status);
+                    let refused = refused.err().unwrap_or(Refused::Finished);
+                    // Whoever asked may have gone.
+                    let _ = ask.answer.send(Err(refused));
+                }
+            }
+            Left::Stopped(why) => {
+                inner.parting = None;
+                // Dropped, they say that it stopped; that has to be known by then.
+                let asks = std::mem::take(&mut inner.asks);
+                let waiting = std::mem::take(&mut inner.waiting);
+                drop(inner);
+                self.shown.send_modify(|shown| shown.stopped = Some(why));
+                drop((asks, waiting));
+            }
+        }
+        false
+    }
+}
+
+/// Gives answers. Whoever waited for one may have gone.
+pub(super) fn give(owed: Vec<Owed>) {
+    for (answering, answer) in owed {
+        let _ = answering.send(answer);
+    }
+}

@@ -1,0 +1,308 @@
+//! The code of a stage under way: its body, or what it does when it is left.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::desk::{Answer, Answering};
+use super::flow::FlowState;
+use super::position::{Entry, Event, Failing, FailingKind, Position, Status, Visit};
+use super::refused::Refused;
+use super::run::{Guide, guarded, said};
+use super::stage::{Stage, Wish};
+use crate::codec::BoxError;
+use crate::context::{BoxFut, Limit, Visiting, guiding};
+use crate::replay::{Failure, FailureKind};
+
+/// The scope in a visit in which a stage is left.
+const LEAVING: &str = "\0leave";
+
+/// The code of a stage under way. Fields are dropped in order: the code before its scope.
+pub(super) struct Doing {
+    pub(super) code: BoxFut<'static, Result<(), BoxError>>,
+    /// How it ended, until something follows from that.
+    pub(super) ended: Option<Result<(), Failing>>,
+    pub(super) what: What,
+    pub(super) answering: Option<Answering>,
+    pub(super) key: Option<String>,
+    pub(super) limit: Option<Limit>,
+    pub(super) visiting: Option<Visiting>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// The stage's body.
+    Body,
+    /// What the stage does when it is left.
+    Leave,
+    /// The undos of what was done.
+    Undo,
+}
+
+impl<S: FlowState> Guide<S> {
+    /// Begins what the stage does when it is left. Gives back who asked when it does nothing.
+    pub(super) fn leave(
+        &mut self,
+        answering: Answering,
+        key: Option<String>,
+    ) -> Option<(Answering, Option<String>)> {
+        let leave = self.course().here().and_then(|here| here.leave.clone());
+        let (Some(leave), Some(at)) = (leave, self.now.position.at.clone()) else {
+            return Some((answering, key));
+        };
+        let visits = self.now.position.visits.get(&at).copied();
+        let visit = visits.unwrap_or_default().last;
+        let visiting = self.ground.visit(at.as_str(), visit, None);
+        let stage = Stage {
+            name: at,
+            visit,
+            entry: Entry::Forward,
+            state: self.now.state.clone(),
+            wishes: Arc::clone(&self.wishes),
+        };
+        let cx = visiting.cx();
+        let code = Box::pin(async move {
+            let aside = guiding::aside(cx, LEAVING).await?;
+            leave(stage).begin(aside.cx()).await
+        });
+        self.doing = Some(Doing {
+            code,
+            ended: None,
+            what: What::Leave,
+            answering: Some(answering),
+            key,
+            limit: None,
+            visiting: Some(visiting),
+        });
+        self.show();
+        None
+    }
+
+    /// Writes a position that stands at a stage, and begins that stage's body, if it has one: then the command is answered when that has
+    /// ended.
+    pub(super) fn arrive(&mut self, next: Position, answering: Answering, key: Option<String>) {
+        self.arm(&next);
+        if next.live.is_none() {
+            let here = match next.status {
+                Status::Completed => Answer::At(None),
+                _ => Answer::At(next.at.clone()),
+            };
+            return self.change(next, (answering, Ok(here)), key);
+        }
+        let state = self.now.state.clone();
+        match self.commit(next, state, key) {
+            Ok(()) => self.enter_live(Some(answering)),
+            Err(refused) => self.owe(answering, Err(refused)),
+        }
+    }
+
+    pub(super) fn enter_live(&mut self, answering: Option<Answering>) {
+        if let Some(live) = self.now.position.live.clone() {
+            self.enter(&live, answering, true);
+        }
+    }
+
+    /// Begins the body of a visit, or goes on with it. One that is `new` does not know yet what it keeps.
+    pub(super) fn enter(&mut self, visit: &Visit, answering: Option<Answering>, new: bool) {
+        // It may take long, and the guide may leave memory meanwhile.
+        if let Some(answering) = answering {
+            self.desk.wait(answering);
+        }
+        let (number, first) = (visit.number, visit.first);
+        let keeps = (first < number).then(|| number - 1);
+        let visiting = self.ground.visit(visit.stage.as_str(), number, keeps);
+        let began = self.now.began.as_ref().unwrap_or(&self.now.state);
+        let stage = Stage {
+            name: visit.stage.clone(),
+            visit: visit.number,
+            entry: visit.entry,
+            state: began.clone(),
+            wishes: Arc::clone(&self.wishes),
+        };
+        let body = self.flow.plan().hooks(&visit.stage);
+        let body = body.and_then(|hooks| hooks.body.clone());
+        let (cx, name) = (visiting.cx(), visit.stage.to_string());
+        let code = Box::pin(async move {
+            // A body that the code no longer has leaves nothing to do.
+            let Some(body) = body else { return Ok(()) };
+            if new && keeps.is_some() {
+                guiding::keep(cx.clone(), name, first, number).await?;
+            }
+            body(stage).begin(cx).await
+        });
+        self.doing = Some(Doing {
+            code,
+            ended: None,
+            what: What::Body,
+            answering: None,
+            key: None,
+            limit: visit.deadline.map(|deadline| visiting.limit(deadline)),
+            visiting: Some(visiting),
+        });
+    }
+
+    /// Goes on with the code under way; true when that led to anything.
+    pub(super) fn poll_doing(&mut self, task: &mut Context<'_>) -> bool {
+        let decided = self.deciding.is_none();
+        let Some(doing) = &mut self.doing else {
+            return false;
+        };
+        if doing.ended.is_none() {
+            let polled = catch_unwind(AssertUnwindSafe(|| doing.code.as_mut().poll(task)));
+            doing.ended = match polled {
+                Ok(Poll::Ready(ended)) => Some(ended.map_err(|error| failing(&*error))),
+                Ok(Poll::Pending) => None,
+                Err(panic) => Some(Err(panicked(&*panic))),
+            };
+        }
+        // Nothing follows from its end while it is being decided whether anything does.
+        if decided && let Some(ended) = doing.ended.take() {
+            self.ended(ended);
+            return true;
+        }
+        if self.grant() {
+            return true;
+        }
+        if decided && self.is_late(task) {
+            self.gave_up = true;
+            let failing = self.late();
+            self.ended(Err(failing));
+            return true;
+        }
+        false
+    }
+
+    /// Does what the code under way asks for; true when it asked for anything.
+    pub(super) fn grant(&mut self) -> bool {
+        let mut any = false;
+        while let Some((wish, claimed)) = self.wishes.take() {
+            any = true;
+            let Wish::Edit(edit) = wish else {
+                claimed.answer(Ok(&self.now.state));
+                continue;
+            };
+            let mut state = self.now.state.clone();
+            let edited = guarded(|| edit(&mut state)).and_then(|()| {
+                let next = self.course().edited();
+                // In one batch with the answer.
+                self.commit(next, state, None)
+            });
+            match edited {
+                Ok(()) => claimed.answer(Ok(&self.now.state)),
+                Err(refused @ Refused::Panicked(_)) => {
+                    claimed.answer(Err((FailureKind::Panicked, refused.to_string())));
+                }
+                Err(refused) => claimed.answer(Err((FailureKind::Encode, refused.to_string()))),
+            }
+        }
+        any
+    }
+
+    /// Whether the time of the code under way is up.
+    pub(super) fn is_late(&self, task: &Context<'_>) -> bool {
+        let limit = self.doing.as_ref().and_then(|doing| doing.limit.as_ref());
+        limit.is_some_and(|limit| limit.poll(task).is_ready())
+    }
+
+    /// What there is to say of that.
+    pub(super) fn late(&self) -> Failing {
+        let at = self.now.position.at.as_ref();
+        let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+        let limit = hooks.and_then(|hooks| hooks.timeout).unwrap_or_default();
+        let stage = at.map_or("", |at| at.as_str());
+        Failing {
+            kind: FailingKind::TimedOut,
+            text: format!("the stage `{stage}` took longer than {limit:?}"),
+            at: Vec::new(),
+        }
+    }
+
+    /// The code under way is over, whatever it was at; gives those who wait for it.
+    pub(super) fn give_up(&mut self) -> Vec<Answering> {
+        let mut waiting = self.desk.waiting();
+        let Some(doing) = self.doing.take() else {
+            return waiting;
+        };
+        drop(doing.code);
+        drop(doing.visiting);
+        self.wishes.clear();
+        self.open_gate();
+        self.gave_up = true;
+        waiting.extend(doing.answering);
+        waiting
+    }
+
+    /// The code under way has ended.
+    pub(super) fn ended(&mut self, ended: Result<(), Failing>) {
+        let Some(Doing {
+            code,
+            what,
+            answering,
+            key,
+            visiting,
+            ..
+        }) = self.doing.take()
+        else {
+            return;
+        };
+        drop(code);
+        drop(visiting);
+        self.wishes.clear();
+        self.open_gate();
+        match what {
+            What::Body => self.body_ended(ended),
+            What::Undo => self.undone(ended),
+            What::Leave => {
+                let Some(answering) = answering else { return };
+                let left = ended.map_err(Refused::Leave);
+                // The person's data may have changed meanwhile, and the way with it.
+                match left.and_then(|()| self.ahead()) {
+                    Ok(landing) => self.go(&landing, false, answering, key),
+                    Err(refused) => self.owe(answering, Err(refused)),
+                }
+                self.show();
+            }
+        }
+    }
+
+    fn body_ended(&mut self, ended: Result<(), Failing>) {
+        let mut next = self.now.position.then();
+        let stage = next.live.take().map(|live| live.stage);
+        let answer = match ended {
+            Ok(()) => {
+                next.settle();
+                next.events.extend(stage.map(Event::Done));
+                Ok(Answer::At(next.at.clone()))
+            }
+            Err(failing) => {
+                next.fail(failing.clone());
+                next.events.extend(stage.map(Event::Failed));
+                Err(Refused::Failed(failing))
+            }
+        };
+        let state = self.now.state.clone();
+        self.write(next, state, None, None);
+        for answering in self.desk.waiting() {
+            self.owe(answering, answer.clone());
+        }
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
+    Failing {
+        kind: FailingKind::Panicked,
+        text: said(panic),
+        at: Vec::new(),
+    }
+}
+
+/// What an error of a stage's code says.
+fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
+    let failure = error.downcast_ref::<Failure>();
+    let at = failure.map(|failure| failure.location().to_string());
+    Failing {
+        kind: FailingKind::Error,
+        text: error.to_string(),
+        at: at.into_iter().filter(|at| !at.is_empty()).collect(),
+    }
+}

@@ -1,0 +1,463 @@
+//! A flow: its graph, and the code behind it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::faults::Faults;
+use super::graph::{Exit, Graph, Node};
+use super::position::{Problems, StageName};
+use super::stage::{Stage, Undone, Work};
+use crate::codec::BoxError;
+use crate::context::{BoxFut, Fragment, Recorded, StepError};
+
+/// What a flow asks of the person's data: `S` is written with every revision.
+pub trait FlowState: Recorded + Clone + Send + Sync + 'static {}
+
+impl<S: Recorded + Clone + Send + Sync + 'static> FlowState for S {}
+
+pub(super) type Test<S> = Arc<dyn Fn(&S) -> bool + Send + Sync>;
+type Check<S> = Arc<dyn Fn(&S, &mut Problems) + Send + Sync>;
+type ExitGuard<S> = Arc<dyn Fn(S) -> BoxFut<'static, bool> + Send + Sync>;
+type Undo<S> = Arc<dyn Fn(Undone<S>) -> BoxFut<'static, Result<(), BoxError>> + Send + Sync>;
+type Hook<S> = Arc<dyn Fn(Stage<S>) -> Work + Send + Sync>;
+
+/// A flow that a person is led through, checked. Cheap to clone.
+///
+/// ```
+/// use workflow::guided::{Flow, stage};
+///
+/// # #[derive(Clone, serde::Serialize, serde::Deserialize)]
+/// # struct Project { name: String, cloud: bool }
+/// let flow = Flow::<Project>::builder("project")
+///     .stage(
+///         stage("details")
+///             .start()
+///             .check(|project: &Project, problems| {
+///                 problems.when(project.name.is_empty(), "name", "a project needs a name");
+///             })
+///             .to_if("region", |project| project.cloud)
+///             .to("done"),
+///     )
+///     .stage(stage("region").skippable().to("done"))
+///     .stage(stage("done").terminal())
+///     .build()?;
+/// assert_eq!(flow.graph().nodes().len(), 3);
+/// # Ok::<(), workflow::guided::Faults>(())
+/// ```
+pub struct Flow<S>(Arc<Plan<S>>);
+
+/// What a stage that is entered again does with what succeeded when it was entered before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Revisit {
+    /// It keeps it: the body runs again, and its effects that succeeded are not had again.
+    #[default]
+    Keep,
+    /// It begins anew: every effect is had again.
+    Fresh,
+}
+
+/// What becomes of a body that was cut off when the process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Interrupt {
+    /// The stage is shown as failed, and the person decides.
+    #[default]
+    Ask,
+    /// It goes on by itself where it was, as a workflow does.
+    Rerun,
+}
+
+/// What a flow consists of.
+pub(super) struct Plan<S> {
+    pub(super) name: String,
+    pub(super) version: u32,
+    pub(super) graph: Graph,
+    pub(super) fingerprint: u64,
+    /// In the order of the graph's nodes.
+    pub(super) stages: Vec<Hooks<S>>,
+    pub(super) history: usize,
+    pub(super) exit: Option<ExitGuard<S>>,
+}
+
+/// The code behind a stage.
+pub(super) struct Hooks<S> {
+    pub(super) name: StageName,
+    pub(super) when: Option<Test<S>>,
+    /// In the order of the node's exits; nothing for one that is always open.
+    pub(super) exits: Vec<Option<Test<S>>>,
+    pub(super) checks: Vec<Check<S>>,
+    pub(super) body: Option<Hook<S>>,
+    pub(super) leave: Option<Hook<S>>,
+    pub(super) revisit: Revisit,
+    pub(super) interrupt: Interrupt,
+    pub(super) timeout: Option<Duration>,
+    pub(super) undo: Option<Undo<S>>,
+    pub(super) undo_unfinished: bool,
+}
+
+impl<S> Flow<S> {
+    /// Begins to describe a flow. Its name is that of its guides in the store.
+    pub fn builder(name: impl Into<String>) -> FlowBuilder<S> {
+        FlowBuilder {
+            name: name.into(),
+            version: 1,
+            stages: Vec::new(),
+            history: usize::MAX,
+            exit: None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its version.
+    pub fn version(&self) -> u32 {
+        self.0.version
+    }
+
+    /// The name of a stage, as views have it, if there is a stage of that name.
+    pub fn stage_name(&self, name: &str) -> Option<StageName> {
+        let mut stages = self.0.stages.iter().map(|stage| &stage.name);
+        stages.find(|stage| **stage == *name).cloned()
+    }
+
+    /// Its shape.
+    pub fn graph(&self) -> &Graph {
+        &self.0.graph
+    }
+
+    pub(super) fn plan(&self) -> &Plan<S> {
+        &self.0
+    }
+}
+
+impl<S> Plan<S> {
+    /// The place of a stage among the stages.
+    pub(super) fn index(&self, name: &StageName) -> Option<usize> {
+        self.stages.iter().position(|stage| stage.name == *name)
+    }
+
+    pub(super) fn hooks(&self, name: &StageName) -> Option<&Hooks<S>> {
+        self.stages.iter().find(|stage| stage.name == *name)
+    }
+}
+
+impl<S> Clone for Flow<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> fmt::Debug for Flow<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flow")
+            .field("name", &self.0.name)
+            .field("version", &self.0.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Describes a flow. Made by [`Flow::builder`].
+#[must_use = "help: end it with `.build()`"]
+pub struct FlowBuilder<S> {
+    name: String,
+    version: u32,
+    stages: Vec<StageBuilder<S>>,
+    history: usize,
+    exit: Option<ExitGuard<S>>,
+}
+
+impl<S> fmt::Debug for FlowBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowBuilder")
+            .field("name", &self.name)
+            .field("stages", &self.stages)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> FlowBuilder<S> {
+    /// Its version, from 1: raise it when guides under way have to be changed to go on with it.
+    pub fn version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Adds a stage. The order in which they are added is the one in which they are shown, and means nothing else.
+    pub fn stage(mut self, stage: StageBuilder<S>) -> Self {
+        self.stages.push(stage);
+        self
+    }
+
+    /// Keeps so many stops of the way that was walked, at least two; all by default. `back` goes no further than that.
+    pub fn history(mut self, stops: usize) -> Self {
+        self.history = stops.max(2);
+        self
+    }
+
+    /// Asked before a guide is cancelled: `false` refuses it. Of two guards the later one holds.
+    pub fn exit_guard(self, may_leave: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self
+    where
+        S: Send + 'static,
+    {
+        self.exit_guard_async(move |state| {
+            let may_leave = may_leave(&state);
+            async move { may_leave }
+        })
+    }
+
+    /// The same, by whoever takes their time: a question to the person, say. Meanwhile no move is completed, and edits are taken. It is
+    /// given the data as it was when it was asked, and is asked again by the next cancel after a restart: nothing of it is recorded.
+    pub fn exit_guard_async<F>(mut self, may_leave: impl Fn(S) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.exit = Some(Arc::new(move |state| Box::pin(may_leave(state))));
+        self
+    }
+
+    /// Checks the flow.
+    ///
+    /// # Errors
+    /// [`Faults`]: everything that is wrong with it.
+    pub fn build(self) -> Result<Flow<S>, Faults> {
+        let nodes = self.stages.iter().map(|stage| stage.node.clone());
+        let graph = Graph::new(nodes.collect());
+        Faults::of(&self.name, &graph)?;
+        let stages = self.stages.into_iter().map(StageBuilder::into_hooks);
+        Ok(Flow(Arc::new(Plan {
+            name: self.name,
+            version: self.version,
+            fingerprint: graph.fingerprint(),
+            graph,
+            stages: stages.collect(),
+            history: self.history,
+            exit: self.exit,
+        })))
+    }
+}
+
+/// Describes a stage. Made by [`stage`].
+#[must_use = "help: add it to a flow with `.stage(..)`"]
+pub struct StageBuilder<S> {
+    node: Node,
+    when: Option<Test<S>>,
+    exits: Vec<Option<Test<S>>>,
+    checks: Vec<Check<S>>,
+    body: Option<Hook<S>>,
+    leave: Option<Hook<S>>,
+    revisit: Revisit,
+    interrupt: Interrupt,
+    timeout: Option<Duration>,
+    undo: Option<Undo<S>>,
+    undo_unfinished: bool,
+}
+
+/// Begins to describe a stage: what a person is asked, or something that is done, or both.
+pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
+    StageBuilder {
+        node: Node::new(name),
+        when: None,
+        exits: Vec::new(),
+        checks: Vec::new(),
+        body: None,
+        leave: None,
+        revisit: Revisit::Keep,
+        interrupt: Interrupt::Ask,
+        timeout: None,
+        undo: None,
+        undo_unfinished: false,
+    }
+}
+
+impl<S> fmt::Debug for StageBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StageBuilder").field(&self.node).finish()
+    }
+}
+
+impl<S> StageBuilder<S> {
+    /// The flow begins here. One stage says so.
+    pub fn start(mut self) -> Self {
+        self.node.start = true;
+        self
+    }
+
+    /// The flow ends with `next` from here.
+    pub fn terminal(mut self) -> Self {
+        self.node.terminal = true;
+        self
+    }
+
+    /// A person may pass it by.
+    pub fn skippable(mut self) -> Self {
+        self.node.skippable = true;
+        self
+    }
+
+    /// What a person reads above it; its name by default.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.node.title = Some(title.into());
+        self
+    }
+
+    /// What helps a person to fill it in.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.node.help = Some(help.into());
+        self
+    }
+
+    /// Leads to another stage. Of several exits the first one that is open is taken.
+    pub fn to(mut self, target: impl Into<String>) -> Self {
+        self.node.exits.push(Exit {
+            target: target.into(),
+            guarded: false,
+        });
+        self.exits.push(None);
+        self
+    }
+
+    /// Leads to another stage while `open` holds. It has to be a function of the person's data alone: it is asked whenever
+    /// somebody wants to know, and not recorded.
+    pub fn to_if(
+        mut self,
+        target: impl Into<String>,
+        open: impl Fn(&S) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.node.exits.push(Exit {
+            target: target.into(),
+            guarded: true,
+        });
+        self.exits.push(Some(Arc::new(open)));
+        self
+    }
+
+    /// When no exit is open, `next` is refused: otherwise the last exit has to be one that is always open.
+    pub fn stay(mut self) -> Self {
+        self.node.stays = true;
+        self
+    }
+
+    /// Passed over while `when` does not hold. Asked going forward only.
+    pub fn when(mut self, when: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self {
+        self.node.conditional = true;
+        self.when = Some(Arc::new(when));
+        self
+    }
+
+    /// Asked before the stage is left by `next`: what it finds wrong is shown, and the person stays. Of several, all are asked.
+    pub fn check(mut self, check: impl Fn(&S, &mut Problems) + Send + Sync + 'static) -> Self {
+        self.checks.push(Arc::new(check));
+        self
+    }
+
+    /// Runs when the stage is entered: durable code, a call of a `#[fragment]` function. The person cannot go on before it ended.
+    pub fn body<E: StepError + 'static>(
+        mut self,
+        body: impl Fn(Stage<S>) -> Fragment<'static, Result<(), E>> + Send + Sync + 'static,
+    ) -> Self {
+        self.body = Some(Arc::new(move |stage| Work::of(body(stage))));
+        self
+    }
+
+    /// Runs when the stage is left by `next`, after its checks passed: durable code, as its body. When it fails, the person stays.
+    pub fn leave<E: StepError + 'static>(
+        mut self,
+        leave: impl Fn(Stage<S>) -> Fragment<'static, Result<(), E>> + Send + Sync + 'static,
+    ) -> Self {
+        self.leave = Some(Arc::new(move |stage| Work::of(leave(stage))));
+        self
+    }
+
+    /// What it does with what succeeded when it was entered before. A retry keeps that in any case.
+    pub fn revisit(mut self, revisit: Revisit) -> Self {
+        self.revisit = revisit;
+        self
+    }
+
+    /// What becomes of its body when the process ends while an effect of it is under way. One that only waits goes on in any case.
+    pub fn on_interrupt(mut self, interrupt: Interrupt) -> Self {
+        self.interrupt = interrupt;
+        self
+    }
+
+    /// How long its body may take, waits, retries and restarts included; as long as it likes by default. Zero is no limit, too.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+        self
+    }
+
+    /// Takes back what a visit of the stage did, when the guide is rolled back: called once per visit that was left by `next`, newest
+    /// first, and again while it fails. It may come twice, if the process ends while it runs.
+    pub fn undo<F, E>(mut self, undo: impl Fn(Undone<S>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.undo = Some(Arc::new(move |undone| {
+            let undoing = undo(undone);
+            Box::pin(async move { undoing.await.map_err(StepError::boxed) })
+        }));
+        self
+    }
+
+    /// Its undo is called also for visits that were not left by `next`: what they did is not known to be whole.
+    pub fn undo_unfinished(mut self) -> Self {
+        self.undo_unfinished = true;
+        self
+    }
+
+    fn into_hooks(self) -> Hooks<S> {
+        Hooks {
+            name: StageName::new(self.node.name),
+            when: self.when,
+            exits: self.exits,
+            checks: self.checks,
+            body: self.body,
+            leave: self.leave,
+            revisit: self.revisit,
+            interrupt: self.interrupt,
+            timeout: self.timeout,
+            undo: self.undo,
+            undo_unfinished: self.undo_unfinished,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::faults::Fault;
+    use super::*;
+
+    // GDE-DEF-11
+    #[test]
+    fn a_flow_with_several_mistakes_is_not_built_and_all_are_told() {
+        let flow = Flow::<u32>::builder("f")
+            .stage(stage("a").to_if("b", |n| *n > 0))
+            .stage(stage("b").to("dnoe"))
+            .stage(stage("done").terminal().skippable())
+            .build();
+        let faults = flow.unwrap_err();
+        let kinds = faults.faults();
+        assert_eq!(faults.flow(), "f");
+        assert_eq!(kinds.len(), 4, "{faults}");
+        assert!(kinds.contains(&Fault::NoStart));
+        assert!(kinds.contains(&Fault::MayGetStuck { stage: "a".into() }));
+        assert!(kinds.contains(&Fault::SkippableTerminal {
+            stage: "done".into()
+        }));
+        assert!(
+            faults.to_string().contains("did you mean `done`?"),
+            "{faults}"
+        );
+    }
+
+    // GDE-NAV-29
+    #[test]
+    fn a_flow_without_stages_is_not_built() {
+        let faults = Flow::<u32>::builder("f").build().unwrap_err();
+        assert_eq!(faults.faults(), [Fault::NoStart, Fault::NoTerminal]);
+    }
+}

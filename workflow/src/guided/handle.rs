@@ -1,0 +1,532 @@
+//! What a driver holds of a guide.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::{oneshot, watch};
+
+use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
+use super::flow::{Flow, FlowState};
+use super::position::{Problem, StageName};
+use super::refused::Refused;
+use super::run;
+use super::view::View;
+use crate::context::{self, Input};
+use crate::engine::{Engine, EngineBuilder, Entry, StartError};
+use crate::replay::{InvalidRunId, RunId, RunKey};
+use crate::store::StoreError;
+
+/// Why a guide was not opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The id cannot be one.
+    #[error(transparent)]
+    InvalidId(#[from] InvalidRunId),
+    /// There is a guide of that id already, or there was.
+    #[error("a guide `{id}` was started before")]
+    AlreadyStarted {
+        /// The id.
+        id: RunId,
+    },
+    /// What has that id is something else.
+    #[error("`{id}` is a run of `{existing}`, and not of the flow `{requested}`")]
+    OtherFlow {
+        /// The id.
+        id: RunId,
+        /// What it is.
+        existing: String,
+        /// What was asked for.
+        requested: String,
+    },
+    /// The engine does not know the flow.
+    #[error("the flow `{flow}` is not registered with this engine: `.guided(&flow)`")]
+    NotRegistered {
+        /// The flow.
+        flow: String,
+    },
+    /// The run behind it could not be started.
+    #[error(transparent)]
+    Start(StartError),
+    /// What is recorded of it does not decode. Nothing was written.
+    #[error("what is recorded of guide `{id}` does not decode: {detail}")]
+    Corrupt {
+        /// The id.
+        id: RunId,
+        /// Why not.
+        detail: String,
+    },
+    /// It cannot be driven as things are.
+    #[error("guide `{id}` cannot go on: {detail}")]
+    Stopped {
+        /// The id.
+        id: RunId,
+        /// Why not.
+        detail: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EngineBuilder {
+    /// Adds a flow.
+    pub fn guided<S: FlowState>(self, flow: &Flow<S>) -> Self {
+        // The names of what an engine knows live as long as the program, and so does a definition.
+        let name = Box::leak(flow.name().to_owned().into_boxed_str());
+        let of = flow.clone();
+        self.entry(Entry {
+            name,
+            sites: &[],
+            path: std::any::type_name::<Flow<S>>(),
+            states: Vec::new,
+            run: Arc::new(move |args| Ok(run::body(&of, args))),
+            undos: &[],
+            alive: Some(run::alive::<S>),
+        })
+    }
+}
+
+impl Engine {
+    /// The guide with this id, whether it was started or not.
+    pub fn guided<S: FlowState>(&self, flow: &Flow<S>, id: impl Into<String>) -> GuideAt<S> {
+        GuideAt {
+            engine: self.clone(),
+            flow: flow.clone(),
+            id: id.into(),
+        }
+    }
+}
+
+/// A guide that is about to be opened or started. Made by [`Engine::guided`].
+#[must_use = "help: open it with `.open()`, or start it with `.start(..)`"]
+pub struct GuideAt<S> {
+    engine: Engine,
+    flow: Flow<S>,
+    id: String,
+}
+
+impl<S> fmt::Debug for GuideAt<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuideAt")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: FlowState> GuideAt<S> {
+    /// Opens it where it stands; `None` when it was never started.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    ///
+    /// # Cancel safety
+    /// Nothing is changed by opening, so nothing is lost when this future is dropped.
+    pub async fn open(self) -> Result<Option<Guide<S>>, OpenError> {
+        let id = RunId::new(self.id.as_str())?;
+        let inner = &self.engine.inner;
+        let Some(row) = inner.store.find(&id).await? else {
+            return Ok(None);
+        };
+        if row.workflow != self.flow.name() {
+            return Err(OpenError::OtherFlow {
+                id,
+                existing: row.workflow,
+                requested: self.flow.name().to_owned(),
+            });
+        }
+        let guide = self.guide(id, row.key)?;
+        if row.state.is_final() {
+            guide.read().await?;
+        }
+        guide.ready().await.map(Some)
+    }
+
+    /// Starts it with this data. What it does first is durable when this returns; the body of its first stage may still run.
+    ///
+    /// # Errors
+    /// [`OpenError::AlreadyStarted`], also when it has ended since; the others.
+    ///
+    /// # Cancel safety
+    /// When this future is dropped, the guide may have been started or not.
+    pub async fn start(self, state: S) -> Result<Guide<S>, OpenError> {
+        let id = RunId::new(self.id.as_str())?;
+        let entry = self.engine.inner.registry.get(self.flow.name());
+        let entry = entry.ok_or_else(|| OpenError::NotRegistered {
+            flow: self.flow.name().to_owned(),
+        })?;
+        let input = Input::new().field(run::INITIAL, &state);
+        let (run, created) = match self.engine.begin_own(id.clone(), entry, input).await {
+            Ok(begun) => begun,
+            Err(StartError::OtherInput { id }) => return Err(OpenError::AlreadyStarted { id }),
+            Err(StartError::OtherWorkflow { id, existing, .. }) => {
+                let requested = self.flow.name().to_owned();
+                return Err(OpenError::OtherFlow {
+                    id,
+                    existing,
+                    requested,
+                });
+            }
+            Err(error) => return Err(OpenError::Start(error)),
+        };
+        if !created {
+            return Err(OpenError::AlreadyStarted { id });
+        }
+        self.guide(id, run)?.ready().await
+    }
+
+    /// Opens it, or starts it with what `state` gives when it was never started.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open_or_start(self, state: impl FnOnce() -> S) -> Result<Guide<S>, OpenError> {
+        let again = Self {
+            engine: self.engine.clone(),
+            flow: self.flow.clone(),
+            id: self.id.clone(),
+        };
+        let first = Self {
+            engine: self.engine.clone(),
+            flow: self.flow.clone(),
+            id: self.id.clone(),
+        };
+        if let Some(guide) = first.open().await? {
+            return Ok(guide);
+        }
+        match self.start(state()).await {
+            // Somebody else was faster.
+            Err(OpenError::AlreadyStarted { id }) => match again.open().await? {
+                Some(guide) => Ok(guide),
+                None => Err(OpenError::AlreadyStarted { id }),
+            },
+            started => started,
+        }
+    }
+
+    fn guide(&self, id: RunId, run: RunKey) -> Result<Guide<S>, OpenError> {
+        let desk = self
+            .engine
+            .inner
+            .desks
+            .desk(run, || Arc::new(Desk::<S>::new()));
+        let desk: Arc<dyn std::any::Any + Send + Sync> = desk;
+        match desk.downcast() {
+            Ok(desk) => Ok(Guide {
+                engine: self.engine.clone(),
+                flow: self.flow.clone(),
+                id,
+                run,
+                desk,
+            }),
+            Err(_) => Err(OpenError::OtherFlow {
+                id,
+                existing: "another flow of the same name".to_owned(),
+                requested: self.flow.name().to_owned(),
+            }),
+        }
+    }
+}
+
+/// A guide: one person's way through a flow. Cheap to clone; every clone is a driver, and so is every other handle on the same id.
+/// Dropping it does nothing to the guide.
+pub struct Guide<S> {
+    engine: Engine,
+    flow: Flow<S>,
+    id: RunId,
+    run: RunKey,
+    desk: Arc<Desk<S>>,
+}
+
+impl<S> Clone for Guide<S> {
+    fn clone(&self) -> Self {
+        Self {
+            engine: self.engine.clone(),
+            flow: self.flow.clone(),
+            id: self.id.clone(),
+            run: self.run,
+            desk: Arc::clone(&self.desk),
+        }
+    }
+}
+
+impl<S> fmt::Debug for Guide<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guide")
+            .field("flow", &self.flow)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a move led.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Moved {
+    /// To this stage, whose body, if it has one, has ended well.
+    To(StageName),
+    /// To the end.
+    Finished,
+}
+
+impl<S: FlowState> Guide<S> {
+    /// The guide's id, which is that of its run.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// The guide as it stands. What is shown is durable.
+    ///
+    /// # Panics
+    /// Never: a guide that was opened has a view.
+    pub fn view(&self) -> Arc<View<S>> {
+        self.desk
+            .view()
+            .expect("a guide that was opened has a view")
+    }
+
+    /// Follows the views, as they come. One that is slow sees the newest only: nothing waits for it.
+    pub fn watch(&self) -> Changes<S> {
+        Changes(self.desk.watch())
+    }
+
+    /// Goes on to the next stage, or to the end.
+    pub fn next(&self) -> Press<S, Moved> {
+        self.press(Command::Next, moved)
+    }
+
+    /// Goes back to the stage that was visited before this one.
+    pub fn back(&self) -> Press<S, Moved> {
+        self.press(Command::Back, moved)
+    }
+
+    /// Passes this stage by, if it is skippable: neither its checks nor what it does when it is left are asked.
+    pub fn skip(&self) -> Press<S, Moved> {
+        self.press(Command::Skip, moved)
+    }
+
+    /// Tries the body of the stage again, after it failed, or after something was found wrong.
+    pub fn retry(&self) -> Press<S, Moved> {
+        self.press(Command::Retry, moved)
+    }
+
+    /// Asks the checks of the stage, and shows what they find. Gives it, too.
+    pub fn check(&self) -> Press<S, Vec<Problem>> {
+        self.press(Command::Check, |answer| match answer {
+            Answer::Found(problems) => problems,
+            _ => Vec::new(),
+        })
+    }
+
+    /// Changes the person's data; gives the revision that has the change. Also while the body of a stage runs.
+    pub fn edit(&self, edit: impl FnOnce(&mut S) + Send + 'static) -> Press<S, u64> {
+        self.press(Command::Edit(Box::new(edit)), revision)
+    }
+
+    /// Gives the guide up, whatever it is at; gives the last revision.
+    pub fn cancel(&self) -> Press<S, u64> {
+        self.press(Command::Cancel, revision)
+    }
+
+    /// Undoes what the guide did, newest first, and takes it back to before it began; gives the revision that is there then. What keeps
+    /// failing is told, and may be tried again: what was undone by then is not undone again.
+    pub fn rollback(&self) -> Press<S, u64> {
+        self.press(Command::Rollback, revision)
+    }
+
+    /// Begins again, after a rollback.
+    pub fn start(&self, state: S) -> Press<S, Moved> {
+        self.press(Command::Start(state), moved)
+    }
+
+    fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
+        Press {
+            guide: self.clone(),
+            command,
+            at: None,
+            key: None,
+            read,
+            gives: PhantomData,
+        }
+    }
+
+    /// Waits until there is something to show.
+    async fn ready(self) -> Result<Self, OpenError> {
+        let mut shown = self.desk.watch();
+        if self.desk.view().is_none() {
+            if self.engine.inner.is_closing() {
+                let detail = "the engine is shutting down".to_owned();
+                return Err(OpenError::Stopped {
+                    id: self.id,
+                    detail,
+                });
+            }
+            // What stopped it before may have been mended.
+            self.desk.call_back();
+            self.engine.inner.wake(self.run);
+        }
+        let stopped = {
+            // The desk is held, so its end of the channel is there.
+            let known = |shown: &Shown<S>| shown.view.is_some() || shown.stopped.is_some();
+            let Ok(shown) = shown.wait_for(known).await else {
+                return Ok(self);
+            };
+            match &shown.view {
+                Some(_) => None,
+                None => shown.stopped.clone(),
+            }
+        };
+        match stopped {
+            Some(detail) => Err(OpenError::Stopped {
+                id: self.id,
+                detail,
+            }),
+            None => Ok(self),
+        }
+    }
+
+    /// Shows what the store has of a guide that has ended.
+    async fn read(&self) -> Result<(), OpenError> {
+        let inner = &self.engine.inner;
+        let loaded = inner.store.load(self.run).await?;
+        let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
+        let view = run::stored(&self.flow, &*inner.codec, &history);
+        let corrupt = |detail: String| OpenError::Corrupt {
+            id: self.id.clone(),
+            detail,
+        };
+        match view {
+            Ok(Some(view)) => self.desk.show_stored(view),
+            Ok(None) => return Err(corrupt("it has no position".to_owned())),
+            Err(error) => return Err(corrupt(error.to_string())),
+        }
+        Ok(())
+    }
+}
+
+fn moved(answer: Answer) -> Moved {
+    match answer {
+        Answer::At(Some(stage)) => Moved::To(stage),
+        _ => Moved::Finished,
+    }
+}
+
+fn revision(answer: Answer) -> u64 {
+    match answer {
+        Answer::Revision(revision) => revision,
+        _ => 0,
+    }
+}
+
+/// A command, given when it is awaited. It gives when it is durable, and when the body of the stage that it led to has ended.
+///
+/// # Cancel safety
+/// Once awaited, the command is given: dropping the future then does not take it back.
+#[must_use = "help: `.await` it: a command that is not awaited is not given"]
+pub struct Press<S, T> {
+    guide: Guide<S>,
+    command: Command<S>,
+    at: Option<u64>,
+    key: Option<String>,
+    read: fn(Answer) -> T,
+    gives: PhantomData<fn() -> T>,
+}
+
+impl<S, T> Press<S, T> {
+    /// The revision that it was decided on, as the view shows it: if the guide has moved since, the command is refused as
+    /// [`Refused::Stale`]. So a button that is pressed twice moves once.
+    pub fn at(mut self, revision: u64) -> Self {
+        self.at = Some(revision);
+        self
+    }
+
+    /// A key of yours. A second command with it is not obeyed: it is told where the guide is. The guide remembers its last 64 keys.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+}
+
+impl<S, T> fmt::Debug for Press<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Press")
+            .field("command", &self.command.asked())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: FlowState, T: 'static> Press<S, T> {
+    async fn give(self) -> Result<T, Refused> {
+        let Self {
+            guide,
+            command,
+            at,
+            key,
+            read,
+            ..
+        } = self;
+        if guide.engine.inner.is_closing() {
+            return Err(Refused::Stopped("the engine is shutting down".to_owned()));
+        }
+        let asked = command.asked();
+        let (answer, answered) = oneshot::channel();
+        let laid = guide.desk.lay(Ask {
+            command,
+            at,
+            key,
+            answer,
+        });
+        match laid {
+            Laid::Taken => {}
+            Laid::Away => guide.engine.inner.wake(guide.run),
+            Laid::Over(status) => {
+                return Err(asked.admit(status).err().unwrap_or(Refused::Finished));
+            }
+        }
+        let Ok(answer) = answered.await else {
+            let stopped = guide.desk.stopped();
+            let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
+            return Err(Refused::Stopped(why));
+        };
+        answer.map(read)
+    }
+}
+
+impl<S: FlowState, T: 'static> IntoFuture for Press<S, T> {
+    type Output = Result<T, Refused>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.give())
+    }
+}
+
+/// The views of a guide, as they come. Made by [`Guide::watch`].
+pub struct Changes<S>(watch::Receiver<Shown<S>>);
+
+impl<S> fmt::Debug for Changes<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").finish_non_exhaustive()
+    }
+}
+
+impl<S> Changes<S> {
+    /// The next view that was not given yet; `None` when the guide is gone.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when this future is dropped.
+    pub async fn next(&mut self) -> Option<Arc<View<S>>> {
+        loop {
+            self.0.changed().await.ok()?;
+            if let Some(view) = self.0.borrow_and_update().view.clone() {
+                return Some(view);
+            }
+        }
+    }
+}
+
+/// What the desk has to be for the engine to keep it.
+#[expect(dead_code, reason = "its bounds are what matters")]
+fn a_desk_is_one<S: FlowState>(desk: Arc<Desk<S>>) -> Arc<dyn context::Desk> {
+    desk
+}

@@ -1,0 +1,89 @@
+//! Why a command was not obeyed.
+
+use std::fmt;
+
+use super::position::{Failing, Problem, Status};
+
+/// Why a command was not obeyed, or did not come to a good end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The checks of the stage found these problems. They are in the view, too.
+    Invalid(Vec<Problem>),
+    /// Something else is being done. When it has ended, the command may be given again.
+    Busy,
+    /// The guide has moved since the revision that the command was decided on.
+    Stale {
+        /// Its revision now.
+        revision: u64,
+    },
+    /// Its status does not allow the command.
+    NotRunning(Status),
+    /// A body that was given up still runs on a thread. When it has ended, the command may be given again.
+    StillStopping,
+    /// There is no stage before this one.
+    AtStart,
+    /// No exit of the stage is open.
+    NoRoute,
+    /// The stage was not declared skippable.
+    NotSkippable,
+    /// Nothing failed, and nothing is blocked.
+    NothingToRetry,
+    /// The flow's exit guard does not let it be cancelled.
+    GuardSaidNo,
+    /// It was started before, and not rolled back since.
+    AlreadyStarted,
+    /// It was cancelled.
+    Cancelled,
+    /// It came to its end before.
+    Finished,
+    /// The stage was entered, and its body failed. The view has the failure, too.
+    Failed(Failing),
+    /// What the stage does when it is left failed: the person stays.
+    Leave(Failing),
+    /// The flow's own code, a check, a guard or an edit, panicked. Nothing changed.
+    Panicked(String),
+    /// The position does not survive the codec, or is over the payload limit.
+    Encode(String),
+    /// The guide is not driven any more: the engine was shut down, the run was parked, or the store keeps failing. Whether the command was
+    /// obeyed is unknown; given again with the same key, it is obeyed once.
+    Stopped(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(problems) => {
+                f.write_str("what was given is not right")?;
+                for problem in problems {
+                    match &problem.field {
+                        Some(field) => write!(f, "\n- {field}: {}", problem.text)?,
+                        None => write!(f, "\n- {}", problem.text)?,
+                    }
+                }
+                Ok(())
+            }
+            Self::Busy => f.write_str("something else is being done"),
+            Self::Stale { revision } => {
+                write!(f, "it has moved meanwhile: it is at revision {revision}")
+            }
+            Self::NotRunning(status) => write!(f, "it is {status}"),
+            Self::StillStopping => f.write_str("what was given up has not ended yet"),
+            Self::AtStart => f.write_str("there is nothing before this stage"),
+            Self::NoRoute => f.write_str("no way leads on from this stage as things are"),
+            Self::NotSkippable => f.write_str("this stage cannot be skipped"),
+            Self::NothingToRetry => f.write_str("there is nothing to try again"),
+            Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),
+            Self::AlreadyStarted => f.write_str("it was started before"),
+            Self::Cancelled => f.write_str("it was cancelled"),
+            Self::Finished => f.write_str("it has come to its end"),
+            Self::Failed(failing) => write!(f, "the stage failed: {failing}"),
+            Self::Leave(failing) => write!(f, "the stage could not be left: {failing}"),
+            Self::Panicked(text) => write!(f, "the flow's own code panicked: {text}"),
+            Self::Encode(text) => write!(f, "it cannot be recorded: {text}"),
+            Self::Stopped(text) => write!(f, "it is not driven any more: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}

@@ -1,0 +1,397 @@
+//! The loop of a guide: the code of its run, written by the library.
+//!
+//! 1. One move at a time: while the code of a stage runs, other moves are refused.
+//! 2. What a command does is one record, its position. Whoever asked is answered when it is durable, and when the code has ended that
+//!    it began.
+//! 3. The code of a stage begins after the position that says so is durable. So a guide that was cut off says where.
+//! 4. User code is called outside of every lock, and a panic in it changes nothing.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::decide::{Course, Landing};
+use super::deciding::Deciding;
+use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
+use super::doing::{Doing, What};
+use super::flow::{Flow, FlowState, Interrupt};
+use super::position::{Failing, FailingKind, Position, Snapshot, Status};
+use super::refused::Refused;
+use super::stage::Wishes;
+use super::view::View;
+use crate::codec::{BoxError, Codec};
+use crate::context::{Args, Body, Ground, Park, guiding};
+use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record};
+
+/// The field of a run's input that holds the person's data at the beginning.
+pub(super) const INITIAL: &str = "state";
+
+/// So many positions are kept.
+const KEPT: u64 = 20;
+
+/// The code of a guide of this flow.
+pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
+    let flow = flow.clone();
+    Ground::of(args).body(|ground| {
+        Box::pin(async move {
+            let mut guide = Guide::open(ground, flow)?;
+            std::future::poll_fn(|task| guide.poll(task)).await
+        })
+    })
+}
+
+/// The visits of a history whose code had begun and had not ended.
+pub(super) fn alive<S: FlowState>(codec: &dyn Codec, history: &[Record]) -> Vec<Alive> {
+    let newest = guiding::position_of::<Snapshot<S>>(codec, history);
+    // What does not decode is found again, and told of, when the code reads it.
+    let live = newest.ok().flatten().and_then(|it| it.position.live);
+    let alive = live.map(|live| {
+        let at = |number| guiding::visit_location(live.stage.as_str(), number);
+        Alive {
+            visit: at(live.number),
+            earlier: (live.first..live.number).map(at).collect(),
+        }
+    });
+    alive.into_iter().collect()
+}
+
+/// What a guide's history shows, when nobody drives it.
+pub(super) fn stored<S: FlowState>(
+    flow: &Flow<S>,
+    codec: &dyn Codec,
+    history: &[Record],
+) -> Result<Option<View<S>>, BoxError> {
+    let newest = guiding::position_of::<Snapshot<S>>(codec, history)?;
+    let view = newest.map(|newest| View::of(flow, &newest, false));
+    let cancelled = matches!(
+        history.last().map(|last| &last.body),
+        Some(replay::Body::Finished(Finished::Cancelled))
+    );
+    Ok(view.map(|view| if cancelled { view.cancelled() } else { view }))
+}
+
+pub(super) struct Guide<S> {
+    pub(super) ground: Ground,
+    pub(super) flow: Flow<S>,
+    pub(super) desk: Arc<Desk<S>>,
+    /// Where it stands: the newest, which may not be durable yet.
+    pub(super) now: Snapshot<S>,
+    /// What is shown.
+    durable: Snapshot<S>,
+    committing: VecDeque<Committing<S>>,
+    pub(super) doing: Option<Doing>,
+    pub(super) wishes: Arc<Wishes<S>>,
+    pub(super) deciding: Option<Deciding>,
+    /// What was asked while it was being decided whether the guide is cancelled.
+    pub(super) held: VecDeque<Ask<S>>,
+    /// Code was given up in this drive before it ended: a thread may still be at it.
+    pub(super) gave_up: bool,
+    /// The gate is held, until it is known what is at the frontier.
+    holds: bool,
+}
+
+/// A position on its way into the store.
+struct Committing<S> {
+    noted: Noted,
+    snapshot: Snapshot<S>,
+    owed: Vec<Owed>,
+}
+
+/// How the loop ends.
+type Ended = Option<Finished>;
+
+impl<S: FlowState> Guide<S> {
+    fn open(ground: Ground, flow: Flow<S>) -> Result<Self, Park> {
+        let desk = ground.desk(|| Arc::new(Desk::<S>::new()));
+        let any: Arc<dyn std::any::Any + Send + Sync> = desk;
+        let desk = any.downcast().map_err(|_| Park {
+            location: None,
+            reason: ParkReason::Decode,
+            detail: "the guide is held by drivers of another flow of the same name".to_owned(),
+        })?;
+        let newest = ground.position::<Snapshot<S>>()?;
+        let begins = newest.is_none();
+        let now = match newest {
+            Some(newest) => newest,
+            None => Snapshot {
+                position: Position::idle(flow.version(), flow.plan().fingerprint),
+                state: ground.input(INITIAL)?,
+                began: None,
+            },
+        };
+        if let Some(unknown) = now
+            .position
+            .at
+            .as_ref()
+            .filter(|at| flow.plan().hooks(at).is_none())
+        {
+            return Err(Park {
+                location: None,
+                reason: ParkReason::Version,
+                detail: format!(
+                    "the guide is at stage `{unknown}`, which the flow `{}` does not have\n  \
+                     ways out: give the stage back its name, or deploy code that has it",
+                    flow.name()
+                ),
+            });
+        }
+        let mut guide = Self {
+            ground,
+            flow,
+            desk,
+            durable: now.clone(),
+            now,
+            committing: VecDeque::new(),
+            doing: None,
+            wishes: Arc::new(Wishes::new()),
+            deciding: None,
+            held: VecDeque::new(),
+            gave_up: false,
+            holds: false,
+        };
+        guide.desk.arrive();
+        guide.ground.await_desk();
+        if begins {
+            guide.begin()?;
+        } else {
+            if let Some(live) = guide.now.position.live.clone() {
+                guide.holds = true;
+                guide.ground.hold_gate();
+                guide.enter(&live, None, false);
+            }
+            let rolls_back = guide.now.position.status == Status::RollingBack;
+            if rolls_back && guide.now.position.failure.is_none() {
+                guide.undo();
+            }
+            let view = View::of(&guide.flow, &guide.now, rolls_back);
+            guide.desk.show(Arc::new(view));
+        }
+        Ok(guide)
+    }
+
+    /// The first position.
+    fn begin(&mut self) -> Result<(), Park> {
+        let now = self.ground.now();
+        let started = guarded(|| self.course().started(now)).and_then(|started| started);
+        let started = started.map_err(|refused| Park {
+            location: None,
+            reason: ParkReason::Panicked,
+            detail: format!("the flow `{}` cannot be begun: {refused}", self.flow.name()),
+        })?;
+        let state = self.now.state.clone();
+        self.arm(&started);
+        if let Err(refused) = self.commit(started, state, None) {
+            return Err(Park {
+                location: None,
+                reason: ParkReason::Encode,
+                detail: refused.to_string(),
+            });
+        }
+        self.enter_live(None);
+        Ok(())
+    }
+
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Result<Finished, Park>> {
+        loop {
+            self.poll_committing(task);
+            if let Some(finished) = self.finished()? {
+                return Poll::Ready(Ok(finished));
+            }
+            if self.decide(task) {
+                continue;
+            }
+            if self.poll_doing(task) {
+                continue;
+            }
+            if self.holds && self.poll_gate(task) {
+                continue;
+            }
+            if self.deciding.is_none()
+                && let Some(held) = self.held.pop_front()
+            {
+                self.obey(held);
+                continue;
+            }
+            match self.desk.poll_ask(task) {
+                Poll::Ready(ask) => self.obey(ask),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Shows what is durable by now, and answers those who waited for it.
+    fn poll_committing(&mut self, task: &Context<'_>) {
+        while let Some(next) = self.committing.front() {
+            if self.ground.poll_noted(next.noted, task).is_pending() {
+                return;
+            }
+            if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
+                self.durable = snapshot;
+                self.show();
+                give(owed);
+            }
+        }
+    }
+
+    pub(super) fn show(&self) {
+        let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
+        let view = View::of(&self.flow, &self.durable, busy);
+        self.desk.show(Arc::new(view));
+    }
+
+    /// What the run ends with, if the guide has come to its end. What was to be shown then is shown when that is durable.
+    fn finished(&mut self) -> Result<Ended, Park> {
+        if !self.now.position.status.is_final() {
+            return Ok(None);
+        }
+        let finished = match self.now.position.status {
+            Status::Cancelled => Finished::Cancelled,
+            _ => Finished::Completed(guiding::result(&self.ground, &self.now.state)?),
+        };
+        let owed = self.committing.drain(..).flat_map(|next| next.owed);
+        let owed = owed.collect();
+        let view = View::of(&self.flow, &self.now, false);
+        self.desk.part(Arc::new(view), owed);
+        Ok(Some(finished))
+    }
+
+    // ===== what is left by an earlier drive =====
+
+    fn poll_gate(&mut self, task: &Context<'_>) -> bool {
+        let Poll::Ready(Held { effects, .. }) = self.ground.poll_gate(task) else {
+            return false;
+        };
+        let live = self.now.position.live.as_ref();
+        let hooks = live.and_then(|live| self.flow.plan().hooks(&live.stage));
+        let reruns = hooks.is_some_and(|hooks| hooks.interrupt == Interrupt::Rerun);
+        if effects.is_empty() || reruns {
+            // It only waited, and nothing was interrupted, or it goes on all the same.
+            self.open_gate();
+            return true;
+        }
+        let at: Vec<String> = effects.iter().map(ToString::to_string).collect();
+        self.ended(Err(Failing {
+            kind: FailingKind::Interrupted,
+            text: format!("interrupted in {}", at.join(", ")),
+            at,
+        }));
+        true
+    }
+
+    pub(super) fn open_gate(&mut self) {
+        if std::mem::take(&mut self.holds) {
+            self.ground.open_gate();
+        }
+    }
+
+    // ===== positions =====
+
+    /// A position that leaves the person's data as it is.
+    pub(super) fn change(&mut self, next: Position, owed: Owed, key: Option<String>) {
+        let state = self.now.state.clone();
+        self.write(next, state, Some(owed), key);
+    }
+
+    /// Writes a position, or tells who asked why it cannot be written.
+    pub(super) fn write(
+        &mut self,
+        next: Position,
+        state: S,
+        owed: Option<Owed>,
+        key: Option<String>,
+    ) {
+        let (answering, answer) = match owed {
+            Some((answering, answer)) => (Some(answering), Some(answer)),
+            None => (None, None),
+        };
+        match self.commit(next, state, key) {
+            Ok(()) => {
+                if let (Some(answering), Some(answer)) = (answering, answer) {
+                    self.owe(answering, answer);
+                }
+            }
+            Err(refused) => {
+                if let Some(answering) = answering {
+                    self.owe(answering, Err(refused));
+                }
+            }
+        }
+    }
+
+    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was.
+    pub(super) fn commit(
+        &mut self,
+        mut next: Position,
+        state: S,
+        key: Option<String>,
+    ) -> Result<(), Refused> {
+        let begins = next.live.is_some() && next.live != self.now.position.live;
+        let began = if next.live.is_none() || begins {
+            None
+        } else {
+            // Edited while the body runs: a replay of it begins with what it began with.
+            self.now
+                .began
+                .clone()
+                .or_else(|| Some(self.now.state.clone()))
+        };
+        next.answers(key.clone());
+        let revision = next.revision;
+        let snapshot = Snapshot {
+            position: next,
+            state,
+            began,
+        };
+        let noting = if begins {
+            Noting::Intent
+        } else {
+            Noting::Durable
+        };
+        let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
+        let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
+        self.now = snapshot.clone();
+        self.committing.push_back(Committing {
+            noted,
+            snapshot,
+            owed: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Answers, when what the guide has said so far is durable.
+    pub(super) fn owe(&mut self, answering: Answering, answer: Result<Answer, Refused>) {
+        match self.committing.back_mut() {
+            Some(newest) => newest.owed.push((answering, answer)),
+            None => give(vec![(answering, answer)]),
+        }
+    }
+
+    pub(super) fn course(&self) -> Course<'_, S> {
+        Course {
+            flow: &self.flow,
+            position: &self.now.position,
+            state: &self.now.state,
+        }
+    }
+
+    pub(super) fn ahead(&self) -> Result<Landing, Refused> {
+        guarded(|| self.course().ahead())?
+    }
+
+    pub(super) fn here(&self) -> Answer {
+        match self.now.position.status {
+            Status::Completed => Answer::At(None),
+            _ => Answer::At(self.now.position.at.clone()),
+        }
+    }
+}
+
+/// Calls code of the flow's author. A panic in it is told, and nothing more.
+pub(super) fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Refused> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Refused::Panicked(said(&*panic)))
+}
+
+pub(super) fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    guiding::panic_message(panic)
+}

@@ -1,0 +1,296 @@
+//! What a person is shown of a guide.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::decide::Course;
+use super::flow::Flow;
+use super::position::{Event, Failing, Position, Problem, Snapshot, StageName, Status};
+use crate::replay::Timestamp;
+
+/// A guide as of one revision. It does not change: a new one is made for each revision.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct View<S> {
+    /// The revision: give it with a command, and the command is refused if the guide has moved since.
+    pub revision: u64,
+    /// What the guide is doing.
+    pub status: Status,
+    /// The person's data.
+    pub state: S,
+    /// The stage it is at. It stays there when it has ended; absent while it is idle.
+    pub at: Option<StageName>,
+    /// All stages, in the order in which they were written.
+    pub stages: Vec<StageView>,
+    /// The stages that were visited, in order, each as often as it was.
+    pub history: Vec<StageName>,
+    /// The stages that were completed, in the order in which they first were.
+    pub completed: Vec<StageName>,
+    /// The stages that were skipped or passed over.
+    pub skipped: Vec<StageName>,
+    /// The stages that lie ahead as things stand.
+    pub ahead: Vec<StageName>,
+    /// What the checks found wrong.
+    pub problems: Vec<Problem>,
+    /// Why the stage failed, if it did.
+    pub failure: Option<Failing>,
+    /// What may be asked of it now.
+    pub actions: Actions,
+    /// Something is being done: moves are refused meanwhile.
+    pub busy: bool,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// What this revision did.
+    pub events: Vec<Event>,
+}
+
+/// A stage, as a person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StageView {
+    /// Its name.
+    pub name: StageName,
+    /// What stands above it.
+    pub title: String,
+    /// What helps to fill it in.
+    pub help: Option<String>,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// How far a stage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The guide is at it.
+    Current,
+    /// The guide is at it, and it failed or is blocked.
+    Error,
+    /// It was left forward.
+    Completed,
+    /// It was skipped or passed over.
+    Skipped,
+    /// It has not been left.
+    Pending,
+}
+
+/// What may be asked of a guide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one per button, as a person sees them"
+)]
+#[non_exhaustive]
+pub struct Actions {
+    /// `next`.
+    pub next: bool,
+    /// `back`.
+    pub back: bool,
+    /// `skip`.
+    pub skip: bool,
+    /// `retry`.
+    pub retry: bool,
+    /// `cancel`.
+    pub cancel: bool,
+}
+
+impl<S: Clone> View<S> {
+    /// What a flow shows of a position. `busy`: a move is on its way that is not in the position.
+    pub(super) fn of(flow: &Flow<S>, snapshot: &Snapshot<S>, busy: bool) -> Self {
+        let Snapshot {
+            position, state, ..
+        } = snapshot;
+        let course = Course {
+            flow,
+            position,
+            state,
+        };
+        let busy = busy || position.status == Status::Working;
+        let stages = flow.graph().nodes().iter().map(|node| {
+            let name = StageName::new(node.name.as_str());
+            StageView {
+                progress: progress(position, &name),
+                title: node.title.clone().unwrap_or_else(|| node.name.clone()),
+                help: node.help.clone(),
+                name,
+            }
+        });
+        let ends = position.status.is_final() || position.status == Status::Idle;
+        Self {
+            revision: position.revision,
+            status: position.status,
+            at: position.at.clone(),
+            stages: stages.collect(),
+            history: position.history().cloned().collect(),
+            completed: position.completed.clone(),
+            skipped: position.skipped.clone(),
+            ahead: if ends { Vec::new() } else { ahead(&course) },
+            problems: position.problems.clone(),
+            failure: position.failure.clone(),
+            actions: Actions::of(flow, position, busy),
+            busy,
+            started_at: position.started_at,
+            completed_at: position.completed_at,
+            events: position.events.clone(),
+            state: state.clone(),
+        }
+    }
+}
+
+impl<S: Clone> View<S> {
+    /// The same, of a guide whose run was cancelled by the engine.
+    pub(super) fn cancelled(&self) -> Self {
+        Self {
+            status: Status::Cancelled,
+            actions: Actions::default(),
+            busy: false,
+            ahead: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Actions {
+    fn of<S>(flow: &Flow<S>, position: &Position, busy: bool) -> Self {
+        let open = matches!(
+            position.status,
+            Status::Waiting | Status::Working | Status::Blocked | Status::Failed
+        );
+        let stuck = matches!(position.status, Status::Blocked | Status::Failed);
+        let node = position.at.as_ref();
+        let node = node.and_then(|at| flow.graph().node(at.as_str()));
+        Self {
+            next: !busy && position.status == Status::Waiting,
+            back: !busy && open && position.history().nth(1).is_some(),
+            skip: !busy
+                && matches!(position.status, Status::Waiting | Status::Blocked)
+                && node.is_some_and(|node| node.skippable),
+            retry: !busy && stuck,
+            cancel: open,
+        }
+    }
+}
+
+/// A guard that panics is told of when it decides, and not when one only looks.
+fn ahead<S>(course: &Course<'_, S>) -> Vec<StageName> {
+    catch_unwind(AssertUnwindSafe(|| course.stages_ahead())).unwrap_or_default()
+}
+
+fn progress(position: &Position, stage: &StageName) -> Progress {
+    let is_current = position.at.as_ref() == Some(stage) && !position.status.is_final();
+    match position.status {
+        Status::Failed | Status::Blocked if is_current => Progress::Error,
+        _ if is_current => Progress::Current,
+        _ if position.completed.contains(stage) => Progress::Completed,
+        _ if position.skipped.contains(stage) => Progress::Skipped,
+        _ => Progress::Pending,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow::stage;
+    use super::*;
+
+    fn shown(status: Status, stops: &[&str]) -> View<u32> {
+        let flow = Flow::<u32>::builder("f")
+            .stage(stage("a").start().to("b").title("First").help("begin"))
+            .stage(stage("b").skippable().to_if("c", |n| *n > 0).to("d"))
+            .stage(stage("c").to("d"))
+            .stage(stage("d").terminal())
+            .build()
+            .unwrap();
+        let mut position = Position::idle(1, 0);
+        for stop in stops {
+            let stop = StageName::new(*stop);
+            position.stop_at(&stop, false, usize::MAX);
+            position.at = Some(stop);
+        }
+        position.status = status;
+        let snapshot = Snapshot {
+            position,
+            state: 1,
+            began: None,
+        };
+        View::of(&flow, &snapshot, false)
+    }
+
+    fn offered(view: &View<u32>) -> Vec<&'static str> {
+        let Actions {
+            next,
+            back,
+            skip,
+            retry,
+            cancel,
+        } = view.actions;
+        let all = [
+            (back, "back"),
+            (retry, "retry"),
+            (next, "next"),
+            (skip, "skip"),
+            (cancel, "cancel"),
+        ];
+        all.into_iter()
+            .filter_map(|(on, name)| on.then_some(name))
+            .collect()
+    }
+
+    // GDE-VW-02
+    #[test]
+    fn the_offered_actions_follow_from_the_status() {
+        assert_eq!(offered(&shown(Status::Waiting, &["a"])), ["next", "cancel"]);
+        assert_eq!(
+            offered(&shown(Status::Waiting, &["a", "c"])),
+            ["back", "next", "cancel"]
+        );
+        assert_eq!(
+            offered(&shown(Status::Failed, &["a", "c"])),
+            ["back", "retry", "cancel"]
+        );
+        assert_eq!(
+            offered(&shown(Status::Blocked, &["a", "c"])),
+            ["back", "retry", "cancel"]
+        );
+        assert_eq!(offered(&shown(Status::Working, &["a", "c"])), ["cancel"]);
+        assert_eq!(offered(&shown(Status::Completed, &["a", "d"])), [""; 0]);
+        assert_eq!(offered(&shown(Status::Cancelled, &["a", "c"])), [""; 0]);
+        // GDE-NAV-22
+        assert_eq!(
+            offered(&shown(Status::Waiting, &["a", "b"])),
+            ["back", "next", "skip", "cancel"]
+        );
+        assert_eq!(
+            offered(&shown(Status::Failed, &["a", "b"])),
+            ["back", "retry", "cancel"]
+        );
+    }
+
+    // GDE-VW-01
+    #[test]
+    fn a_stage_is_shown_by_how_far_it_is_with_its_title_and_help() {
+        let view = shown(Status::Blocked, &["a", "b"]);
+        assert_eq!(view.stages[0].title, "First");
+        assert_eq!(view.stages[0].help.as_deref(), Some("begin"));
+        assert_eq!(view.stages[1].title, "b");
+        assert_eq!(view.stages[1].progress, Progress::Error);
+        assert_eq!(view.stages[2].progress, Progress::Pending);
+        let mut position = Position::idle(1, 0);
+        let (a, b) = (StageName::new("a"), StageName::new("b"));
+        position.complete(&a);
+        position.skip(&b);
+        position.at = Some(a.clone());
+        position.status = Status::Waiting;
+        assert_eq!(progress(&position, &a), Progress::Current);
+        assert_eq!(progress(&position, &b), Progress::Skipped);
+        position.at = Some(b);
+        assert_eq!(progress(&position, &a), Progress::Completed);
+    }
+
+    // GDE-VW-04
+    #[test]
+    fn the_stages_ahead_follow_from_the_guards() {
+        let ahead = shown(Status::Waiting, &["a"]).ahead;
+        assert_eq!(ahead, ["b", "c", "d"]);
+        assert_eq!(shown(Status::Completed, &["d"]).ahead, [""; 0]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a visit keeps of earlier visits of its stage.
+//!
+//! 1. An effect that succeeded in an earlier visit is not had again: what it gave is recorded in this visit, too, when its site is
+//!    reached, and nothing runs.
+//! 2. It is found by its place below the visit. Between two visits the person may have changed what the code asks for, so the code
+//!    may go another way: what it does not come to is not asked for.
+//! 3. What is derived in a visit, keys of effects among it, is derived as in the first visit that it goes on from: the fate of an
+//!    effect that was cut off may be unknown, and whoever it is had on recognises it.
+
+use std::collections::BTreeMap;
+
+use super::{Alive, Class, Replay, Scope};
+use crate::replay::{Body, Ended, Kind, Location, Payload, Record};
+
+/// Outcomes of earlier visits, by their places below a visit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Kept(BTreeMap<Vec<u8>, (Kind, Payload)>);
+
+/// A visit that keeps something.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    at: Location,
+    first: Location,
+    kept: Kept,
+}
+
+impl Keeper {
+    /// What a visit that is replayed keeps, if it keeps anything.
+    pub(super) fn of(history: &[Record], alive: &Alive) -> Option<Self> {
+        Some(Self {
+            at: alive.visit.clone(),
+            first: alive.earlier.first()?.clone(),
+            kept: Kept::of(history, &alive.earlier),
+        })
+    }
+}
+
+impl Kept {
+    /// The effects that succeeded in these visits; a later one's outcome takes the place of an earlier one's.
+    pub fn of(history: &[Record], visits: &[Location]) -> Self {
+        let mut kept = BTreeMap::new();
+        for record in history {
+            let Body::Ended(Ended {
+                kind,
+                outcome: Ok(payload),
+                ..
+            }) = &record.body
+            else {
+                continue;
+            };
+            let lasts = matches!(kind, Kind::Step | Kind::Child | Kind::Sleep | Kind::Send);
+            let visit = visits
+                .iter()
+                .find(|visit| lasts && record.location.is_under(visit));
+            if let Some(place) = visit.and_then(|visit| place(&record.location, visit)) {
+                kept.insert(place, (*kind, payload.clone()));
+            }
+        }
+        Self(kept)
+    }
+}
+
+impl Replay {
+    /// The visit of this scope goes on from earlier ones, of which `first` is the first.
+    pub fn keep(&mut self, scope: Scope, first: Location, kept: Kept) {
+        let at = self.scope_location(scope);
+        self.keepers.push(Keeper { at, first, kept });
+    }
+
+    /// Where what is derived at a location is derived from.
+    pub fn origin(&self, location: &Location) -> Location {
+        let found = self.keepers.iter().find_map(|keeper| {
+            let place = place(location, &keeper.at)?;
+            Some(keeper.first.join(&place))
+        });
+        found.unwrap_or_else(|| location.clone())
+    }
+
+    /// Ends an operation that succeeded in an earlier visit; false when none did.
+    pub(super) fn end_kept(&mut self, node: u32) -> bool {
+        let Some((kind, payload)) = self.kept_at(node) else {
+            return false;
+        };
+        if let Some(step) = self.tree.get_mut(node).stepping() {
+            step.ended = true;
+        }
+        let ended = Ended {
+            kind,
+            outcome: Ok(payload),
+            attempts: 0,
+            started_at: crate::replay::Timestamp::default(),
+            input_hash: None,
+        };
+        self.push_ended(node, ended, Class::Rider);
+        true
+    }
+
+    /// What an earlier visit has for an operation of which this one has nothing.
+    pub(super) fn kept_at(&self, node: u32) -> Option<(Kind, Payload)> {
+        if self.keepers.is_empty() || self.tree.get(node).recorded {
+            return None;
+        }
+        let location = self.tree.location_of(node);
+        self.keepers.iter().find_map(|keeper| {
+            let place = place(&location, &keeper.at)?;
+            keeper.kept.0.get(&place).cloned()
+        })
+    }
+
+    pub(super) fn forget_kept(&mut self, scope: &Location) {
+        self.keepers.retain(|keeper| !keeper.at.is_under(scope));
+    }
+}
+
+/// The way from a scope down to a location in it.
+fn place(location: &Location, scope: &Location) -> Option<Vec<u8>> {
+    let below = location.as_bytes().strip_prefix(scope.as_bytes())?;
+    Some(below.to_vec())
+}
