@@ -8,6 +8,7 @@
 mod bodies;
 mod cancelling;
 mod checks;
+mod closing;
 mod edits;
 mod limits;
 mod model;

@@ -64,6 +64,11 @@ pub trait Host: Send + Sync {
 pub trait Desk: Any + Send + Sync {
     /// The run has left memory; true when somebody at the desk wants it back.
     fn left(&self, left: Left) -> bool;
+
+    /// What the run has said could not be written, and is written again after a while.
+    fn not_written(&self, error: &str) {
+        let _ = error;
+    }
 }
 
 /// How a run left memory.

@@ -485,6 +485,7 @@ impl Driver {
                     writing.attempt += 1;
                     let wait = retry::storage(writing.attempt);
                     tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
+                    self.inner.tell_desk_of(self.live.run, &error);
                     writing.state =
                         WritingState::Backoff(Box::pin(tokio::time::sleep(wait)), error);
                     continue;

@@ -412,6 +412,23 @@ impl Inner {
         live.inspect(|live| live.evict_by(ends(grace))).is_some()
     }
 
+    /// Takes a run out of memory, bodies and all, and waits until it has left. Whoever brings it back meanwhile is not waited for.
+    pub(crate) async fn put_out(&self, run: RunKey) {
+        let found = self.runs().by_key.get(&run).cloned();
+        let Some(live) = found else { return };
+        live.evict_by(Instant::now());
+        loop {
+            let left = self.left.notified();
+            tokio::pin!(left);
+            left.as_mut().enable();
+            let there = self.runs().by_key.get(&run).cloned();
+            if !there.is_some_and(|there| Arc::ptr_eq(&there, &live)) {
+                return;
+            }
+            left.await;
+        }
+    }
+
     /// Brings a run back into memory, also when it is just leaving.
     pub(crate) fn come_back(self: &Arc<Self>, run: RunKey, parked: bool) {
         // Under the lock: it is asked before it is taken out of the map, or found to be gone.

@@ -339,6 +339,22 @@ impl<S: FlowState> Guide<S> {
         self.press(Command::Start(state), moved)
     }
 
+    /// Closes the guide in this process, for every handle on it: what runs is given up where it is, as when the process ends, and
+    /// the view stays as it was. Commands that are under way, and later ones, get [`Refused::Closed`]. The guide itself is not changed:
+    /// opened anew, it goes on.
+    ///
+    /// # Cancel safety
+    /// It is closed from the first poll on. When this future ends, no code of the guide runs here any more, but for threads.
+    pub async fn close(&self) {
+        if !self.desk.close() {
+            return;
+        }
+        let inner = &self.engine.inner;
+        let desk: Arc<dyn context::Desk> = Arc::clone(&self.desk) as _;
+        inner.desks.clear(self.run, &desk);
+        inner.put_out(self.run).await;
+    }
+
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
         Press {
             guide: self.clone(),
@@ -465,7 +481,7 @@ impl<S: FlowState, T: 'static> Press<S, T> {
             read,
             ..
         } = self;
-        if guide.engine.inner.is_closing() {
+        if guide.engine.inner.is_closing() && !guide.desk.is_closed() {
             return Err(Refused::Stopped("the engine is shutting down".to_owned()));
         }
         let asked = command.asked();
@@ -479,11 +495,15 @@ impl<S: FlowState, T: 'static> Press<S, T> {
         match laid {
             Laid::Taken => {}
             Laid::Away => guide.engine.inner.wake(guide.run),
+            Laid::Closed => return Err(Refused::Closed),
             Laid::Over(status) => {
                 return Err(asked.admit(status).err().unwrap_or(Refused::Finished));
             }
         }
         let Ok(answer) = answered.await else {
+            if guide.desk.is_closed() {
+                return Err(Refused::Closed);
+            }
             let stopped = guide.desk.stopped();
             let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
             return Err(Refused::Stopped(why));
@@ -511,14 +531,18 @@ impl<S> fmt::Debug for Changes<S> {
 }
 
 impl<S> Changes<S> {
-    /// The next view that was not given yet; `None` when the guide is gone.
+    /// The next view that was not given yet; `None` when the guide is gone, or was closed.
     ///
     /// # Cancel safety
     /// Nothing is lost when this future is dropped.
     pub async fn next(&mut self) -> Option<Arc<View<S>>> {
         loop {
             self.0.changed().await.ok()?;
-            if let Some(view) = self.0.borrow_and_update().view.clone() {
+            let shown = self.0.borrow_and_update();
+            if shown.closed {
+                return None;
+            }
+            if let Some(view) = shown.view.clone() {
                 return Some(view);
             }
         }

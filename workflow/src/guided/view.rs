@@ -37,6 +37,8 @@ pub struct View<S> {
     pub actions: Actions,
     /// Something is being done: moves are refused meanwhile.
     pub busy: bool,
+    /// What is shown is in the store. It is not when the guide was cancelled and the store failed: that is written again until it is.
+    pub durable: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -129,6 +131,7 @@ impl<S: Clone> View<S> {
             failure: position.failure.clone(),
             actions: Actions::of(flow, position, busy),
             busy,
+            durable: true,
             started_at: position.started_at,
             completed_at: position.completed_at,
             events: position.events.clone(),
@@ -145,6 +148,16 @@ impl<S: Clone> View<S> {
             actions: Actions::default(),
             busy: false,
             ahead: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+impl<S: Clone> View<S> {
+    /// The same, before the store has it.
+    pub(super) fn unsaved(&self) -> Self {
+        Self {
+            durable: false,
             ..self.clone()
         }
     }

@@ -271,7 +271,7 @@ impl Inner {
         let input = Begun::of(&history).map(|begun| begun.input.clone());
         let id = row.id.clone();
         let gate = caught(|| {
-            let replay = match self.replay_of(&entry, history, &row) {
+            let replay = match self.replay_of(&entry, history, row) {
                 Ok(replay) => replay,
                 Err(error) => {
                     return Gate::Parks(Park {
