@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::wait::Operation;
-use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
+use super::{
+    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug,
+};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Held, Kept,
-    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp,
+    self, Attempt, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Held, Kept,
+    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp, Undoing,
     newest_position, position_location,
 };
 
@@ -145,6 +148,11 @@ impl Ground {
         self.run()
             .replay()
             .arm_visit(visit, stage.to_owned(), output);
+    }
+
+    /// The steps at these sites have undos of the flow's.
+    pub fn undo_sites(&self, undos: impl IntoIterator<Item = Undoing>) {
+        self.run().replay().undo_sites(undos);
     }
 
     /// The ledger, one entry after the other.
@@ -337,6 +345,39 @@ impl Unmaking {
     /// The newest entry that is open.
     pub fn newest(&self) -> Option<LedgerEntry> {
         self.run.replay().ledger().newest().cloned()
+    }
+
+    /// What the step of an entry gave, as JSON; absent when it is unknown whether it did anything.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn output(&self, entry: &LedgerEntry) -> Result<Option<Bytes>, BoxError> {
+        let output = entry.output.as_ref();
+        let opened = output.map(|payload| codec::open(self.run.codec(), payload));
+        Ok(opened.transpose()?)
+    }
+
+    /// Polls an undo as the engine's own: its code may ask for the step that is undone.
+    pub async fn as_step(
+        &self,
+        entry: &LedgerEntry,
+        mut undo: BoxFut<'static, Result<(), BoxError>>,
+    ) -> Result<(), BoxError> {
+        let seed = {
+            let replay = self.run.replay();
+            (replay.seed(), replay.generation())
+        };
+        let attempt = Attempt {
+            number: entry.attempts + 1,
+            last: None,
+        };
+        let (id, at) = (self.run.id().clone(), entry.location.clone());
+        let step = CurrentStep::new(id, at, attempt, None, seed);
+        std::future::poll_fn(|task| {
+            let _entered = step.enter();
+            undo.as_mut().poll(task)
+        })
+        .await
     }
 
     /// Records what became of an attempt, or why there was none.

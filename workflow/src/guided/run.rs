@@ -22,7 +22,7 @@ use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
 use crate::context::{Args, Body, Ground, Park, guiding};
-use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record};
+use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record, Undoing};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
@@ -150,6 +150,11 @@ impl<S: FlowState> Guide<S> {
             gave_up: false,
             holds: false,
         };
+        let steps = guide.flow.plan().stages.iter().flat_map(|it| &it.steps);
+        guide.ground.undo_sites(steps.map(|step| Undoing {
+            path: step.path,
+            unknown: step.unknown,
+        }));
         guide.desk.arrive();
         guide.ground.await_desk();
         if begins {

@@ -427,6 +427,8 @@ pub struct Replay {
     gate: Gate,
     /// Visits that go on from earlier ones.
     keepers: Vec<Keeper>,
+    /// Steps whose code does not say how they are undone, by the paths of their sites.
+    undos: Vec<Undoing>,
 }
 
 impl Replay {
@@ -483,6 +485,7 @@ impl Replay {
             notes: Notes::default(),
             gate: Gate::default(),
             keepers: Vec::new(),
+            undos: Vec::new(),
         }
     }
 
