@@ -14,6 +14,7 @@ mod limits;
 mod model;
 mod navigation;
 mod opening;
+mod reopening;
 mod together;
 mod undoing;
 

@@ -354,7 +354,7 @@ impl Unmaking {
     pub fn output(&self, entry: &LedgerEntry) -> Result<Option<Bytes>, BoxError> {
         let output = entry.output.as_ref();
         let opened = output.map(|payload| codec::open(self.run.codec(), payload));
-        Ok(opened.transpose()?)
+        opened.transpose()
     }
 
     /// Polls an undo as the engine's own: its code may ask for the step that is undone.
@@ -475,6 +475,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Why the run has to be parked: it does not survive the codec.
 pub fn result<T: Recorded>(ground: &Ground, value: &T) -> Result<Payload, Park> {
     super::body::encode_result(ground.run(), value)
+}
+
+/// A position, as it is recorded.
+///
+/// # Errors
+/// When it does not survive the codec, or is over the payload limit.
+pub fn sealed<P: Recorded>(
+    codec: &dyn Codec,
+    limit: usize,
+    position: &P,
+) -> Result<Payload, BoxError> {
+    super::run::seal(codec, limit, codec::encode(position)?.json)
 }
 
 /// The newest position of a history, as the codec has it.

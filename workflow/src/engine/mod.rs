@@ -50,6 +50,7 @@ pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
 pub(crate) use registry::Entry;
 pub use rollback::SkipUndoError;
+pub(crate) use take_up::Coming;
 
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
@@ -60,7 +61,7 @@ use board::{Boards, Told};
 use desks::Desks;
 use hooks::Reporter;
 use host::Random;
-use live::Live;
+use live::{Live, Threads};
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
@@ -143,6 +144,8 @@ struct Runs {
     coming: HashMap<RunKey, bool>,
     /// Ids that the store is asked for: by how many, and how often a run of that id has left since.
     sought: HashMap<RunId, (usize, u64)>,
+    /// Threads that bodies of runs which have left occupy all the same.
+    left_behind: HashMap<RunKey, Arc<Threads>>,
 }
 
 struct Alive(Arc<Inner>);
@@ -404,6 +407,18 @@ impl Inner {
         }
         self.cancel_children(run).await;
         Ok(())
+    }
+
+    /// The threads that a run left behind.
+    fn threads_of(&self, run: RunKey) -> Arc<Threads> {
+        let mut runs = self.runs();
+        runs.left_behind.retain(|_, threads| threads.count() > 0);
+        runs.left_behind.get(&run).cloned().unwrap_or_default()
+    }
+
+    /// How many bodies of a run that is not in memory still occupy a thread.
+    pub(crate) fn stopping(&self, run: RunKey) -> usize {
+        self.threads_of(run).count()
     }
 
     /// Takes a run out of memory; true when it was there.

@@ -459,6 +459,9 @@ impl Inner {
         let mut runs = self.runs();
         runs.by_id.remove(&live.id);
         runs.by_key.remove(&live.run);
+        if live.threads.count() > 0 {
+            runs.left_behind.insert(live.run, Arc::clone(&live.threads));
+        }
         if let Some((_, left)) = runs.sought.get_mut(&live.id) {
             *left += 1;
         }

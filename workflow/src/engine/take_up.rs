@@ -16,7 +16,7 @@ use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, Run
 use crate::store::{Loaded, RunRow, StoreError};
 
 /// A run on its way into memory. Nobody else brings it there.
-pub(super) struct Coming {
+pub(crate) struct Coming {
     inner: Arc<Inner>,
     run: RunKey,
 }
@@ -164,7 +164,8 @@ impl Inner {
         let input = begun.map(|begun| begun.input.clone());
         let course = self.course(&row, &history, claim);
         let workflow = course.entry().map_or("", |entry| entry.name);
-        let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
+        let live = Live::new(row.id.clone(), run, workflow, hash, number);
+        let live = Arc::new(live.with_threads(self.threads_of(run)));
         live.follows(row.last_seq);
         if let Some((parent, _)) = &row.parent
             && !row.detached

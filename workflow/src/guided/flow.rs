@@ -80,6 +80,7 @@ pub(super) struct Plan<S> {
     pub(super) stages: Vec<Hooks<S>>,
     pub(super) history: usize,
     pub(super) exit: Option<ExitGuard<S>>,
+    pub(super) reopens: bool,
 }
 
 /// Takes a step of a stage back, with what it gave.
@@ -125,6 +126,7 @@ impl<S> Flow<S> {
             stages: Vec::new(),
             history: usize::MAX,
             exit: None,
+            reopens: false,
         }
     }
 
@@ -188,6 +190,7 @@ pub struct FlowBuilder<S> {
     stages: Vec<StageBuilder<S>>,
     history: usize,
     exit: Option<ExitGuard<S>>,
+    reopens: bool,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -215,6 +218,12 @@ impl<S> FlowBuilder<S> {
     /// Keeps so many stops of the way that was walked, at least two; all by default. `back` goes no further than that.
     pub fn history(mut self, stops: usize) -> Self {
         self.history = stops.max(2);
+        self
+    }
+
+    /// `back` from a guide that was completed takes it up again. It is refused by default.
+    pub fn reopen(mut self, reopens: bool) -> Self {
+        self.reopens = reopens;
         self
     }
 
@@ -256,6 +265,7 @@ impl<S> FlowBuilder<S> {
             stages: stages.collect(),
             history: self.history,
             exit: self.exit,
+            reopens: self.reopens,
         })))
     }
 }

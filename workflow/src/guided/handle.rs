@@ -11,6 +11,7 @@ use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
+use super::reopening::Reopening;
 use super::run;
 use super::view::View;
 use crate::context::{self, Input};
@@ -232,11 +233,11 @@ impl<S: FlowState> GuideAt<S> {
 /// A guide: one person's way through a flow. Cheap to clone; every clone is a driver, and so is every other handle on the same id.
 /// Dropping it does nothing to the guide.
 pub struct Guide<S> {
-    engine: Engine,
-    flow: Flow<S>,
-    id: RunId,
-    run: RunKey,
-    desk: Arc<Desk<S>>,
+    pub(super) engine: Engine,
+    pub(super) flow: Flow<S>,
+    pub(super) id: RunId,
+    pub(super) run: RunKey,
+    pub(super) desk: Arc<Desk<S>>,
 }
 
 impl<S> Clone for Guide<S> {
@@ -401,6 +402,21 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
+    async fn answered(
+        &self,
+        answered: oneshot::Receiver<Result<Answer, Refused>>,
+    ) -> Result<Answer, Refused> {
+        if let Ok(answer) = answered.await {
+            return answer;
+        }
+        if self.desk.is_closed() {
+            return Err(Refused::Closed);
+        }
+        let stopped = self.desk.stopped();
+        let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
+        Err(Refused::Stopped(why))
+    }
+
     /// Shows what the store has of a guide that has ended.
     async fn read(&self) -> Result<(), OpenError> {
         let inner = &self.engine.inner;
@@ -486,6 +502,16 @@ impl<S: FlowState, T: 'static> Press<S, T> {
         }
         let asked = command.asked();
         let (answer, answered) = oneshot::channel();
+        let (at, key) = match guide.reopen(asked, at, key).await? {
+            Reopening::None(at, key) => (at, key),
+            // What it was asked for is in its position.
+            Reopening::RollsBack(held) => {
+                guide.desk.wait(answer);
+                drop(held);
+                guide.engine.inner.wake(guide.run);
+                return guide.answered(answered).await.map(read);
+            }
+        };
         let laid = guide.desk.lay(Ask {
             command,
             at,
@@ -500,15 +526,7 @@ impl<S: FlowState, T: 'static> Press<S, T> {
                 return Err(asked.admit(status).err().unwrap_or(Refused::Finished));
             }
         }
-        let Ok(answer) = answered.await else {
-            if guide.desk.is_closed() {
-                return Err(Refused::Closed);
-            }
-            let stopped = guide.desk.stopped();
-            let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
-            return Err(Refused::Stopped(why));
-        };
-        answer.map(read)
+        guide.answered(answered).await.map(read)
     }
 }
 

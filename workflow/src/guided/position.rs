@@ -226,6 +226,8 @@ pub enum Event {
     Completed,
     /// It was given up.
     Cancelled,
+    /// It had come to its end, and goes on.
+    Reopened,
     /// What it did begins to be undone.
     RollingBack,
     /// What it did is undone.

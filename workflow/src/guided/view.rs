@@ -174,7 +174,9 @@ impl Actions {
         let node = node.and_then(|at| flow.graph().node(at.as_str()));
         Self {
             next: !busy && position.status == Status::Waiting,
-            back: !busy && open && position.history().nth(1).is_some(),
+            back: !busy
+                && (open || (position.status == Status::Completed && flow.plan().reopens))
+                && position.history().nth(1).is_some(),
             skip: !busy
                 && matches!(position.status, Status::Waiting | Status::Blocked)
                 && node.is_some_and(|node| node.skippable),
