@@ -501,6 +501,8 @@ impl Driver {
     /// The batch is durable.
     fn landed(&mut self) -> Option<Exit> {
         let Writing { append, .. } = self.writing.take()?;
+        // One that is about to leave has said its last with this.
+        self.lingering.take_if(|lingering| !lingering.is_elapsed());
         self.door = None;
         if let Some(parked) = append.patch.parked.flatten() {
             return Some(Exit::Parked(parked));
@@ -554,6 +556,15 @@ impl Driver {
             // It does not rest: the timers say so next. Its row is not to say anything else meanwhile.
             return Rest::Wait;
         }
+        let patient = replay.rests_patiently();
+        if patient {
+            let (wake_at, waits) = (replay.next_deadline(), replay.waits_for_others());
+            drop(replay);
+            if !self.leaves(wake_at, waits) {
+                return Rest::Wait;
+            }
+            replay = self.run.replay();
+        }
         if let Some(suspend) = replay.poll_suspend() {
             let waits = replay.waits_for_others();
             drop(replay);
@@ -563,7 +574,9 @@ impl Driver {
                 Rest::Wait
             };
         }
-        self.lingering = None;
+        if !patient {
+            self.lingering = None;
+        }
         if replay.phase() == Phase::Live
             && replay.pending() == 0
             && self.finished.is_none()

@@ -94,6 +94,8 @@ pub(super) struct Guide<S> {
 /// A position on its way into the store.
 struct Committing<S> {
     noted: Noted,
+    /// It follows from what is durable: it is true before it is written, and is written with what comes next.
+    follows: bool,
     snapshot: Snapshot<S>,
     owed: Vec<Owed>,
 }
@@ -186,7 +188,7 @@ impl<S: FlowState> Guide<S> {
         })?;
         let state = self.now.state.clone();
         self.arm(&started);
-        if let Err(refused) = self.commit(started, state, None) {
+        if let Err(refused) = self.commit(started, state, None, false) {
             return Err(Park {
                 location: None,
                 reason: ParkReason::Encode,
@@ -228,7 +230,7 @@ impl<S: FlowState> Guide<S> {
     /// Shows what is durable by now, and answers those who waited for it.
     fn poll_committing(&mut self, task: &Context<'_>) {
         while let Some(next) = self.committing.front() {
-            if self.ground.poll_noted(next.noted, task).is_pending() {
+            if !next.follows && self.ground.poll_noted(next.noted, task).is_pending() {
                 return;
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
@@ -310,7 +312,7 @@ impl<S: FlowState> Guide<S> {
             Some((answering, answer)) => (Some(answering), Some(answer)),
             None => (None, None),
         };
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => {
                 if let (Some(answering), Some(answer)) = (answering, answer) {
                     self.owe(answering, answer);
@@ -324,12 +326,14 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was.
+    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was. One that `follows` from what
+    /// is recorded comes out the same when that is replayed, and costs no commit of its own.
     pub(super) fn commit(
         &mut self,
         mut next: Position,
         state: S,
         key: Option<String>,
+        follows: bool,
     ) -> Result<(), Refused> {
         let begins = next.live.is_some() && next.live != self.now.position.live;
         let began = if next.live.is_none() || begins {
@@ -348,16 +352,17 @@ impl<S: FlowState> Guide<S> {
             state,
             began,
         };
-        let noting = if begins {
-            Noting::Intent
-        } else {
-            Noting::Durable
+        let noting = match (begins, follows) {
+            (true, _) => Noting::Intent,
+            (false, true) => Noting::Rider,
+            (false, false) => Noting::Durable,
         };
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
             noted,
+            follows: follows && !begins,
             snapshot,
             owed: Vec::new(),
         });

@@ -47,7 +47,7 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn roll_back(&mut self, answering: Answering, key: Option<String>) {
         let next = self.course().rolls_back();
         let state = self.now.state.clone();
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => {
                 self.desk.wait(answering);
                 self.undo();

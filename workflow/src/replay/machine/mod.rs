@@ -429,6 +429,8 @@ pub struct Replay {
     keepers: Vec<Keeper>,
     /// Steps whose code does not say how they are undone, by the paths of their sites.
     undos: Vec<Undoing>,
+    /// What it has to say of itself while it rests can wait until something else is said.
+    patient: bool,
 }
 
 impl Replay {
@@ -486,6 +488,7 @@ impl Replay {
             gate: Gate::default(),
             keepers: Vec::new(),
             undos: Vec::new(),
+            patient: false,
         }
     }
 

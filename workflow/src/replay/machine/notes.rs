@@ -60,17 +60,18 @@ impl Replay {
         Noted(self.closed + 1)
     }
 
-    /// Everything that was queued or is being written: durable when this is.
-    pub fn said(&self) -> Noted {
+    /// Everything that was queued or is being written: durable when this is. Positions that follow from the rest are not waited for.
+    pub fn said(&mut self) -> Noted {
+        let waits = |queued: &Queued| {
+            queued.class == Class::Durable || !matches!(queued.body, Body::State { .. })
+        };
+        let waits = self.queue.iter().any(waits);
+        self.forced |= waits;
         let written = self
             .in_flight
             .as_ref()
             .map_or(self.appended, |batch| batch.number);
-        Noted(if self.queue.is_empty() {
-            written
-        } else {
-            self.closed + 1
-        })
+        Noted(if waits { self.closed + 1 } else { written })
     }
 
     /// Whether a note is durable.

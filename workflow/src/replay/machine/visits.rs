@@ -129,11 +129,13 @@ impl Replay {
         }
     }
 
-    /// Waits, as long as the run is driven, for something on this channel, so that the run rests when nothing else is to be done.
+    /// Waits, as long as the run is driven, for something on this channel, so that the run rests when nothing else is to be done. It
+    /// rests often, and is soon at something again: that it does is said when it leaves memory.
     pub fn await_desk(&mut self, channel: &str) {
         if self.is_stopped() {
             return;
         }
+        self.patient = true;
         let node = self.branch_of_root(DESK);
         // It leaves no trace: it is waited at by every drive, wherever the flow is.
         self.tree.get_mut(node).touched = true;
