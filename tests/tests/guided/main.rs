@@ -9,6 +9,7 @@ mod bodies;
 mod cancelling;
 mod checks;
 mod closing;
+mod deploying;
 mod edits;
 mod limits;
 mod model;

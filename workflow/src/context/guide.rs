@@ -74,6 +74,12 @@ impl Ground {
         self.run().host().stopping()
     }
 
+    /// Why the code of this visit cannot be gone on with, if so.
+    pub fn strayed(&self, stage: &str, number: u32) -> Option<String> {
+        let (visit, report) = self.run().host().strayed()?;
+        (visit == visit_location(stage, number)).then_some(report)
+    }
+
     /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
     pub fn await_desk(&self) {
         self.run().replay().await_desk(CHANNEL);

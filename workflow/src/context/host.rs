@@ -47,6 +47,11 @@ pub trait Host: Send + Sync {
         make()
     }
 
+    /// The visit whose code does not fit its records, if there is one, and what there is to say of that.
+    fn strayed(&self) -> Option<(Location, String)> {
+        None
+    }
+
     /// What the run has recorded, as the store has it.
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })

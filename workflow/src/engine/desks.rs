@@ -68,7 +68,7 @@ impl Inner {
             Exit::Suspended(_) if self.is_closing() => {
                 Left::Stopped("the engine was shut down".to_owned())
             }
-            Exit::Suspended(_) => Left::Away,
+            Exit::Suspended(_) | Exit::Strayed(_) => Left::Away,
             Exit::Parked(parked) => {
                 Left::Stopped(format!("parked ({}): {}", parked.reason, parked.detail))
             }

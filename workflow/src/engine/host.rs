@@ -60,6 +60,11 @@ impl Host for RunHost {
         self.inner.desks.desk(self.live.run, make)
     }
 
+    fn strayed(&self) -> Option<(Location, String)> {
+        let strayed = self.inner.strayed(self.live.run)?;
+        Some((strayed.visit, strayed.report))
+    }
+
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
         let (store, run) = (Arc::clone(&self.inner.store), self.live.run);
         Box::pin(async move {

@@ -59,6 +59,7 @@ use crate::replay::{CodeId, History, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use desks::Desks;
+use driver::Strayed;
 use hooks::Reporter;
 use host::Random;
 use live::{Live, Threads};
@@ -146,6 +147,8 @@ struct Runs {
     sought: HashMap<RunId, (usize, u64)>,
     /// Threads that bodies of runs which have left occupy all the same.
     left_behind: HashMap<RunKey, Arc<Threads>>,
+    /// Visits that this program cannot go on with.
+    strayed: HashMap<RunKey, Strayed>,
 }
 
 struct Alive(Arc<Inner>);
@@ -407,6 +410,11 @@ impl Inner {
         }
         self.cancel_children(run).await;
         Ok(())
+    }
+
+    /// The visit of a run that this program cannot go on with, if there is one.
+    pub(crate) fn strayed(&self, run: RunKey) -> Option<Strayed> {
+        self.runs().strayed.get(&run).cloned()
     }
 
     /// The threads that a run left behind.

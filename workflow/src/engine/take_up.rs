@@ -100,7 +100,12 @@ impl Inner {
         let Some(alive) = entry.alive else {
             return Replay::load(history, self.code, row.standing());
         };
-        let alive = alive(&*self.codec, &history);
+        let mut alive = alive(&*self.codec, &history);
+        let strayed = self.strayed(row.key);
+        alive.retain(|alive| {
+            let of = strayed.as_ref().map(|strayed| &strayed.visit);
+            of != Some(&alive.visit)
+        });
         Replay::load_alive(history, self.code, row.standing(), &alive)
     }
 

@@ -193,6 +193,8 @@ pub enum FailingKind {
     Interrupted,
     /// It took longer than the stage's time limit.
     TimedOut,
+    /// The code does not fit what is recorded of it. That is not recorded: code that fits goes on by itself.
+    Diverged,
 }
 
 /// Something that happened to a guide, told with the revision that it led to.

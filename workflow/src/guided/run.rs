@@ -162,6 +162,7 @@ impl<S: FlowState> Guide<S> {
         if begins {
             guide.begin()?;
         } else {
+            guide.stray();
             if let Some(live) = guide.now.position.live.clone() {
                 guide.holds = true;
                 guide.ground.hold_gate();
@@ -175,6 +176,28 @@ impl<S: FlowState> Guide<S> {
             guide.desk.show(Arc::new(view));
         }
         Ok(guide)
+    }
+
+    /// Where the code of the live visit does not fit its records, the stage has failed, for this program. Nothing of that is recorded.
+    fn stray(&mut self) {
+        let Some(live) = &self.now.position.live else {
+            return;
+        };
+        let (stage, number) = (live.stage.to_string(), live.number);
+        let Some(report) = self.ground.strayed(&stage, number) else {
+            return;
+        };
+        let failing = Failing {
+            kind: FailingKind::Diverged,
+            text: format!("visit {number} of the stage `{stage}` cannot be gone on with: {report}"),
+            at: vec![guiding::visit_location(&stage, number).to_string()],
+        };
+        self.now.position.fail(failing.clone());
+        self.now.began = None;
+        self.durable = self.now.clone();
+        for answering in self.desk.waiting() {
+            give(vec![(answering, Err(Refused::Failed(failing.clone())))]);
+        }
     }
 
     /// The first position.

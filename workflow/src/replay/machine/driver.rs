@@ -279,6 +279,7 @@ impl Replay {
             }
         }
         self.wake_held();
+        self.wake_noted();
         true
     }
 

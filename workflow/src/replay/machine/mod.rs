@@ -429,6 +429,8 @@ pub struct Replay {
     keepers: Vec<Keeper>,
     /// Steps whose code does not say how they are undone, by the paths of their sites.
     undos: Vec<Undoing>,
+    /// The visits that are replayed.
+    alive_visits: Vec<Location>,
     /// What it has to say of itself while it rests can wait until something else is said.
     patient: bool,
 }
@@ -488,6 +490,7 @@ impl Replay {
             gate: Gate::default(),
             keepers: Vec::new(),
             undos: Vec::new(),
+            alive_visits: Vec::new(),
             patient: false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::task::{Poll, Waker};
 
-use super::{Class, Queued, Replay};
+use super::{Class, Phase, Queued, Replay};
 use crate::replay::{Body, Location, Payload, Record};
 
 /// How a note is written.
@@ -74,9 +74,9 @@ impl Replay {
         Noted(if waits { self.closed + 1 } else { written })
     }
 
-    /// Whether a note is durable.
+    /// Whether a note is durable. Nothing is, as long as records are replayed: what waits for one goes on to what has effects.
     pub fn poll_noted(&mut self, noted: Noted, waker: &Waker) -> Poll<()> {
-        if noted.0 <= self.appended {
+        if noted.0 <= self.appended && self.phase != Phase::Replaying {
             return Poll::Ready(());
         }
         let known = |(of, by): &(Noted, Waker)| *of == noted && by.will_wake(waker);

@@ -66,7 +66,14 @@ impl Replay {
             alive.iter().any(|alive| location.is_under(&alive.visit))
         })?;
         replay.keepers = keepers;
+        replay.alive_visits = alive.iter().map(|alive| alive.visit.clone()).collect();
         Ok(replay)
+    }
+
+    /// The visit in which the code does not fit the history, if it is one.
+    pub fn diverged_visit(&self) -> Option<&Location> {
+        let at = &self.divergence()?.location;
+        self.alive_visits.iter().find(|visit| at.is_under(visit))
     }
 
     /// The scope of a visit of a stage; `keeps` is the visit whose results it goes on with.
