@@ -8,11 +8,14 @@
 mod bodies;
 mod cancelling;
 mod checks;
+mod closing;
+mod deploying;
 mod edits;
 mod limits;
 mod model;
 mod navigation;
 mod opening;
+mod reopening;
 mod together;
 mod undoing;
 

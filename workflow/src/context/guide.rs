@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::wait::Operation;
-use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug};
+use super::{
+    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug,
+};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Held, Kept,
-    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp,
+    self, Attempt, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Held, Kept,
+    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp, Undoing,
     newest_position, position_location,
 };
 
@@ -69,6 +72,12 @@ impl Ground {
     /// How many bodies that were given up still occupy a thread.
     pub fn stopping(&self) -> usize {
         self.run().host().stopping()
+    }
+
+    /// Why the code of this visit cannot be gone on with, if so.
+    pub fn strayed(&self, stage: &str, number: u32) -> Option<String> {
+        let (visit, report) = self.run().host().strayed()?;
+        (visit == visit_location(stage, number)).then_some(report)
     }
 
     /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
@@ -145,6 +154,11 @@ impl Ground {
         self.run()
             .replay()
             .arm_visit(visit, stage.to_owned(), output);
+    }
+
+    /// The steps at these sites have undos of the flow's.
+    pub fn undo_sites(&self, undos: impl IntoIterator<Item = Undoing>) {
+        self.run().replay().undo_sites(undos);
     }
 
     /// The ledger, one entry after the other.
@@ -339,6 +353,39 @@ impl Unmaking {
         self.run.replay().ledger().newest().cloned()
     }
 
+    /// What the step of an entry gave, as JSON; absent when it is unknown whether it did anything.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn output(&self, entry: &LedgerEntry) -> Result<Option<Bytes>, BoxError> {
+        let output = entry.output.as_ref();
+        let opened = output.map(|payload| codec::open(self.run.codec(), payload));
+        opened.transpose()
+    }
+
+    /// Polls an undo as the engine's own: its code may ask for the step that is undone.
+    pub async fn as_step(
+        &self,
+        entry: &LedgerEntry,
+        mut undo: BoxFut<'static, Result<(), BoxError>>,
+    ) -> Result<(), BoxError> {
+        let seed = {
+            let replay = self.run.replay();
+            (replay.seed(), replay.generation())
+        };
+        let attempt = Attempt {
+            number: entry.attempts + 1,
+            last: None,
+        };
+        let (id, at) = (self.run.id().clone(), entry.location.clone());
+        let step = CurrentStep::new(id, at, attempt, None, seed);
+        std::future::poll_fn(|task| {
+            let _entered = step.enter();
+            undo.as_mut().poll(task)
+        })
+        .await
+    }
+
     /// Records what became of an attempt, or why there was none.
     pub async fn undone(
         &self,
@@ -434,6 +481,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Why the run has to be parked: it does not survive the codec.
 pub fn result<T: Recorded>(ground: &Ground, value: &T) -> Result<Payload, Park> {
     super::body::encode_result(ground.run(), value)
+}
+
+/// A position, as it is recorded.
+///
+/// # Errors
+/// When it does not survive the codec, or is over the payload limit.
+pub fn sealed<P: Recorded>(
+    codec: &dyn Codec,
+    limit: usize,
+    position: &P,
+) -> Result<Payload, BoxError> {
+    super::run::seal(codec, limit, codec::encode(position)?.json)
 }
 
 /// The newest position of a history, as the codec has it.

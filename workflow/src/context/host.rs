@@ -47,6 +47,11 @@ pub trait Host: Send + Sync {
         make()
     }
 
+    /// The visit whose code does not fit its records, if there is one, and what there is to say of that.
+    fn strayed(&self) -> Option<(Location, String)> {
+        None
+    }
+
     /// What the run has recorded, as the store has it.
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
@@ -64,6 +69,11 @@ pub trait Host: Send + Sync {
 pub trait Desk: Any + Send + Sync {
     /// The run has left memory; true when somebody at the desk wants it back.
     fn left(&self, left: Left) -> bool;
+
+    /// What the run has said could not be written, and is written again after a while.
+    fn not_written(&self, error: &str) {
+        let _ = error;
+    }
 }
 
 /// How a run left memory.

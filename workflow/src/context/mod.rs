@@ -97,7 +97,7 @@ pub(crate) mod sites {
 /// What the library's own code of a guided flow asks for.
 pub mod guiding {
     pub use super::body::panic_message;
-    pub use super::guide::{aside, begin, keep, position_of, result, visit_location};
+    pub use super::guide::{aside, begin, keep, position_of, result, sealed, visit_location};
 }
 
 /// A `Debug` that tells only the type: what is inside is code and plumbing.

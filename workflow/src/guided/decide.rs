@@ -196,12 +196,22 @@ impl<S> Course<'_, S> {
         next
     }
 
+    /// The position of a guide that had come to its end and is taken up again, where it was.
+    pub(super) fn reopened(&self) -> Position {
+        let mut next = self.position.then();
+        next.settle();
+        next.completed_at = None;
+        next.say(Event::Reopened);
+        next
+    }
+
     /// The position when what was done begins to be undone.
     pub(super) fn rolls_back(&self) -> Position {
         let mut next = self.position.then();
         next.problems.clear();
         next.failure = None;
         next.live = None;
+        next.completed_at = None;
         next.status = Status::RollingBack;
         next.say(Event::RollingBack);
         next

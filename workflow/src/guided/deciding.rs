@@ -78,7 +78,7 @@ impl<S: FlowState> Guide<S> {
             next.answers(key.clone());
         }
         let state = self.now.state.clone();
-        let written = self.commit(next, state, None);
+        let written = self.commit(next, state, None, false);
         for (answering, _) in asked {
             let answer = written.clone().map(|()| Answer::Revision(revision));
             self.owe(answering, answer);

@@ -2,7 +2,9 @@
 //!
 //! 1. A view is shown when its revision is durable, in the order of revisions.
 //! 2. A command lies at the desk until the loop takes it. While the loop is away it stays there, and the loop is called back.
-//! 3. Whoever asked is answered once, or the answer is dropped, and that is an answer, too.
+//! 3. That the guide was cancelled is shown before that, if the store fails: nothing may be done any more. It is marked.
+//! 4. A desk that was closed shows what it showed, and takes nothing.
+//! 5. Whoever asked is answered once, or the answer is dropped, and that is an answer, too.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,6 +76,8 @@ pub(super) struct Shown<S> {
     pub(super) view: Option<Arc<View<S>>>,
     /// Why the guide is not driven, if it cannot be as things are.
     pub(super) stopped: Option<String>,
+    /// It was closed: what is shown stays as it is.
+    pub(super) closed: bool,
 }
 
 pub(super) struct Desk<S> {
@@ -87,9 +91,19 @@ struct Inner<S> {
     present: bool,
     waker: Option<Waker>,
     /// What is shown, and who is answered, when the guide's end is durable.
-    parting: Option<(Arc<View<S>>, Vec<Owed>)>,
+    parting: Option<Parting<S>>,
+    /// Whoever opens the guide waits for it to be shown.
+    wanted: bool,
     /// Who waits for the end of the body under way, whether the loop is there meanwhile or not.
     waiting: Vec<Answering>,
+}
+
+/// The end of a guide, until it is durable.
+struct Parting<S> {
+    view: Arc<View<S>>,
+    owed: Vec<Owed>,
+    /// The store failed to take it, and is asked again.
+    failed: bool,
 }
 
 /// What became of a command that was laid on the desk.
@@ -100,6 +114,7 @@ pub(super) enum Laid {
     Away,
     /// The guide has ended: nobody takes it any more.
     Over(Status),
+    Closed,
 }
 
 impl<S> Desk<S> {
@@ -110,11 +125,13 @@ impl<S> Desk<S> {
                 present: false,
                 waker: None,
                 parting: None,
+                wanted: false,
                 waiting: Vec::new(),
             }),
             shown: watch::Sender::new(Shown {
                 view: None,
                 stopped: None,
+                closed: false,
             }),
         }
     }
@@ -139,18 +156,50 @@ impl<S> Desk<S> {
 
     /// It is driven again: why it stopped before no longer counts.
     pub(super) fn call_back(&self) {
-        let inner = self.inner();
+        let mut inner = self.inner();
         if !inner.present {
+            inner.wanted = true;
             self.shown.send_modify(|shown| shown.stopped = None);
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.shown.borrow().closed
+    }
+
+    /// Nothing is taken any more, and what is shown stays as it is; false when that was so before.
+    pub(super) fn close(&self) -> bool {
+        let mut inner = self.inner();
+        let mut before = false;
+        self.shown
+            .send_modify(|shown| before = std::mem::replace(&mut shown.closed, true));
+        let asks = std::mem::take(&mut inner.asks);
+        let waiting = std::mem::take(&mut inner.waiting);
+        drop(inner);
+        let asked = asks.into_iter().map(|ask| ask.answer);
+        for answering in asked.chain(waiting) {
+            // Whoever asked may have gone.
+            let _ = answering.send(Err(Refused::Closed));
+        }
+        !before
+    }
+
     pub(super) fn lay(&self, ask: Ask<S>) -> Laid {
         let mut inner = self.inner();
-        if !inner.present
-            && let Some(status) = self.view().map(|view| view.status)
-            && status.is_final()
-        {
+        if self.is_closed() {
+            return Laid::Closed;
+        }
+        let over = match &inner.parting {
+            // It is given up, whatever the store says meanwhile.
+            Some(parting) => (parting.failed && ask.command.asked() != Asked::Cancel)
+                .then_some(Status::Cancelled),
+            None if inner.present => None,
+            None => self
+                .view()
+                .filter(|view| view.durable)
+                .map(|view| view.status),
+        };
+        if let Some(status) = over.filter(|status| status.is_final()) {
             return Laid::Over(status);
         }
         inner.asks.push_back(ask);
@@ -176,7 +225,9 @@ impl<S> Desk<S> {
     // ===== for the loop =====
 
     pub(super) fn arrive(&self) {
-        self.inner().present = true;
+        let mut inner = self.inner();
+        inner.present = true;
+        inner.wanted = false;
         self.shown.send_modify(|shown| shown.stopped = None);
     }
 
@@ -190,7 +241,13 @@ impl<S> Desk<S> {
     }
 
     pub(super) fn show(&self, view: Arc<View<S>>) {
-        self.shown.send_modify(|shown| shown.view = Some(view));
+        self.shown.send_if_modified(|shown| {
+            let shows = !shown.closed;
+            if shows {
+                shown.view = Some(view);
+            }
+            shows
+        });
     }
 
     /// Somebody waits for the end of the body that begins.
@@ -205,7 +262,11 @@ impl<S> Desk<S> {
 
     /// The guide has come to its end: what is shown and answered when that is durable.
     pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
-        self.inner().parting = Some((view, owed));
+        self.inner().parting = Some(Parting {
+            view,
+            owed,
+            failed: false,
+        });
     }
 }
 
@@ -215,12 +276,14 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
         inner.present = false;
         inner.waker = None;
         match left {
-            Left::Away => return !inner.asks.is_empty(),
+            Left::Away => return !inner.asks.is_empty() || inner.wanted,
             Left::Ended { cancelled } => {
                 let parting = inner.parting.take();
+                let late = parting.as_ref().filter(|parting| parting.failed);
+                let revision = late.map(|parting| parting.view.revision);
                 let asks = std::mem::take(&mut inner.asks);
                 let waiting = std::mem::take(&mut inner.waiting);
-                if let Some((view, owed)) = parting {
+                if let Some(Parting { view, owed, .. }) = parting {
                     self.show(view);
                     give(owed);
                 } else if cancelled && let Some(view) = self.view() {
@@ -233,10 +296,14 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                     let _ = answering.send(Err(Refused::Cancelled));
                 }
                 for ask in asks {
-                    let refused = ask.command.asked().admit(status);
-                    let refused = refused.err().unwrap_or(Refused::Finished);
+                    let asked = ask.command.asked();
+                    let answer = match revision {
+                        // It waited for the very end that is durable now.
+                        Some(revision) if asked == Asked::Cancel => Ok(Answer::Revision(revision)),
+                        _ => Err(asked.admit(status).err().unwrap_or(Refused::Finished)),
+                    };
                     // Whoever asked may have gone.
-                    let _ = ask.answer.send(Err(refused));
+                    let _ = ask.answer.send(answer);
                 }
             }
             Left::Stopped(why) => {
@@ -250,6 +317,28 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
             }
         }
         false
+    }
+
+    fn not_written(&self, error: &str) {
+        let mut inner = self.inner();
+        let Some(parting) = &mut inner.parting else {
+            return;
+        };
+        if parting.view.status != Status::Cancelled {
+            return;
+        }
+        parting.failed = true;
+        let view = Arc::new(parting.view.unsaved());
+        let owed = std::mem::take(&mut parting.owed);
+        drop(inner);
+        self.show(view);
+        // What was given up is told so; those who asked for it are told why it does not last yet.
+        let unsaved = |answer: Result<Answer, Refused>| match answer {
+            Ok(_) => Err(Refused::Store(error.to_owned())),
+            refused => refused,
+        };
+        let owed = owed.into_iter();
+        give(owed.map(|(to, answer)| (to, unsaved(answer))).collect());
     }
 }
 

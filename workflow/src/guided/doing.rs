@@ -90,7 +90,7 @@ impl<S: FlowState> Guide<S> {
             return self.change(next, (answering, Ok(here)), key);
         }
         let state = self.now.state.clone();
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => self.enter_live(Some(answering)),
             Err(refused) => self.owe(answering, Err(refused)),
         }
@@ -185,7 +185,7 @@ impl<S: FlowState> Guide<S> {
             let edited = guarded(|| edit(&mut state)).and_then(|()| {
                 let next = self.course().edited();
                 // In one batch with the answer.
-                self.commit(next, state, None)
+                self.commit(next, state, None, false)
             });
             match edited {
                 Ok(()) => claimed.answer(Ok(&self.now.state)),
@@ -268,7 +268,12 @@ impl<S: FlowState> Guide<S> {
     fn body_ended(&mut self, ended: Result<(), Failing>) {
         let mut next = self.now.position.then();
         let stage = next.live.take().map(|live| live.stage);
-        let answer = match ended {
+        // An error is one of the code, or of a step, and comes again when that is replayed.
+        let follows = match &ended {
+            Ok(()) => true,
+            Err(failing) => failing.kind == FailingKind::Error,
+        };
+        let mut answer = match ended {
             Ok(()) => {
                 next.settle();
                 next.events.extend(stage.map(Event::Done));
@@ -280,13 +285,41 @@ impl<S: FlowState> Guide<S> {
                 Err(Refused::Failed(failing))
             }
         };
+        let short = next.clone();
         let state = self.now.state.clone();
-        self.write(next, state, None, None);
+        if let Err(refused) = self.commit(next, state, None, follows) {
+            answer = Err(self.end_short(short, &refused));
+        }
         for answering in self.desk.waiting() {
             self.owe(answering, answer.clone());
         }
     }
+
+    /// The end of a body does not fit into a record: what there is to say of it is cut short, so that the guide does not stay at it.
+    fn end_short(&mut self, mut next: Position, refused: &Refused) -> Refused {
+        let text = match next.failure.take() {
+            Some(failing) => failing.text,
+            None => refused.to_string(),
+        };
+        let failing = Failing {
+            kind: FailingKind::Error,
+            text: text.chars().take(LONGEST).collect(),
+            at: Vec::new(),
+        };
+        next.fail(failing.clone());
+        next.events.clear();
+        next.problems.clear();
+        let state = self.now.state.clone();
+        match self.commit(next, state, None, true) {
+            Ok(()) => Refused::Failed(failing),
+            // Its data alone is too much, which it was not before.
+            Err(refused) => refused,
+        }
+    }
 }
+
+/// So much is kept of what a failure says, when all of it is too much.
+const LONGEST: usize = 200;
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
     Failing {

@@ -4,6 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::position::{Problems, StageName};
@@ -77,6 +80,24 @@ pub(super) struct Plan<S> {
     pub(super) stages: Vec<Hooks<S>>,
     pub(super) history: usize,
     pub(super) exit: Option<ExitGuard<S>>,
+    pub(super) reopens: bool,
+}
+
+/// Takes a step of a stage back, with what it gave.
+type StepUndo<S> = Arc<
+    dyn Fn(Option<Bytes>, Undone<S>) -> Result<BoxFut<'static, Result<(), BoxError>>, BoxError>
+        + Send
+        + Sync,
+>;
+
+/// A step of a stage that has an undo of its own.
+pub(super) struct UndoneStep<S> {
+    /// Its place in the stage's body.
+    place: String,
+    pub(super) unknown: bool,
+    pub(super) undo: StepUndo<S>,
+    /// How the ledger names it: the path of its site. It lives as long as the program, as a definition does.
+    pub(super) path: &'static str,
 }
 
 /// The code behind a stage.
@@ -93,6 +114,7 @@ pub(super) struct Hooks<S> {
     pub(super) timeout: Option<Duration>,
     pub(super) undo: Option<Undo<S>>,
     pub(super) undo_unfinished: bool,
+    pub(super) steps: Vec<UndoneStep<S>>,
 }
 
 impl<S> Flow<S> {
@@ -104,6 +126,7 @@ impl<S> Flow<S> {
             stages: Vec::new(),
             history: usize::MAX,
             exit: None,
+            reopens: false,
         }
     }
 
@@ -167,6 +190,7 @@ pub struct FlowBuilder<S> {
     stages: Vec<StageBuilder<S>>,
     history: usize,
     exit: Option<ExitGuard<S>>,
+    reopens: bool,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -194,6 +218,12 @@ impl<S> FlowBuilder<S> {
     /// Keeps so many stops of the way that was walked, at least two; all by default. `back` goes no further than that.
     pub fn history(mut self, stops: usize) -> Self {
         self.history = stops.max(2);
+        self
+    }
+
+    /// `back` from a guide that was completed takes it up again. It is refused by default.
+    pub fn reopen(mut self, reopens: bool) -> Self {
+        self.reopens = reopens;
         self
     }
 
@@ -235,6 +265,7 @@ impl<S> FlowBuilder<S> {
             stages: stages.collect(),
             history: self.history,
             exit: self.exit,
+            reopens: self.reopens,
         })))
     }
 }
@@ -253,6 +284,7 @@ pub struct StageBuilder<S> {
     timeout: Option<Duration>,
     undo: Option<Undo<S>>,
     undo_unfinished: bool,
+    steps: Vec<UndoneStep<S>>,
 }
 
 /// Begins to describe a stage: what a person is asked, or something that is done, or both.
@@ -269,6 +301,7 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         timeout: None,
         undo: None,
         undo_unfinished: false,
+        steps: Vec::new(),
     }
 }
 
@@ -403,14 +436,79 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// Takes back what one step of the body did, given what the step gave: `.undo_step("create_repo", |repo: Repo, _| ..)`. The step is
+    /// named by its place in the body, as in the history without numbers: `publish/docs/write`, `repos[]/make`. When the guide is
+    /// rolled back it is called once for each time that the step succeeded, in its turn among the other undos, newest first.
+    pub fn undo_step<T, F, E>(
+        self,
+        place: impl Into<String>,
+        undo: impl Fn(T, Undone<S>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: DeserializeOwned,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.undoes(place.into(), false, move |output, undone| {
+            let output = output.ok_or("what the step gave is not known")?;
+            Ok(undo(serde_json::from_slice(&output)?, undone))
+        })
+    }
+
+    /// The same, also when it is not known whether the step did anything: then it is given `None`. So it is when the step failed, or
+    /// was cut off. It costs a commit before the step begins.
+    pub fn undo_step_unknown<T, F, E>(
+        self,
+        place: impl Into<String>,
+        undo: impl Fn(Option<T>, Undone<S>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: DeserializeOwned,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.undoes(place.into(), true, move |output, undone| {
+            let output = output.map(|output| serde_json::from_slice(&output));
+            Ok(undo(output.transpose()?, undone))
+        })
+    }
+
+    fn undoes<F, E>(
+        mut self,
+        place: String,
+        unknown: bool,
+        undo: impl Fn(Option<Bytes>, Undone<S>) -> Result<F, BoxError> + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.steps.push(UndoneStep {
+            place,
+            unknown,
+            undo: Arc::new(move |output, undone| {
+                let undoing = undo(output, undone)?;
+                Ok(Box::pin(
+                    async move { undoing.await.map_err(StepError::boxed) },
+                ))
+            }),
+            path: "",
+        });
+        self
+    }
+
     /// Its undo is called also for visits that were not left by `next`: what they did is not known to be whole.
     pub fn undo_unfinished(mut self) -> Self {
         self.undo_unfinished = true;
         self
     }
 
-    fn into_hooks(self) -> Hooks<S> {
+    fn into_hooks(mut self) -> Hooks<S> {
+        for step in &mut self.steps {
+            step.path = Box::leak(format!("{}[]/{}", self.node.name, step.place).into_boxed_str());
+        }
         Hooks {
+            steps: self.steps,
             name: StageName::new(self.node.name),
             when: self.when,
             exits: self.exits,

@@ -11,6 +11,7 @@ use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
+use super::reopening::Reopening;
 use super::run;
 use super::view::View;
 use crate::context::{self, Input};
@@ -232,11 +233,11 @@ impl<S: FlowState> GuideAt<S> {
 /// A guide: one person's way through a flow. Cheap to clone; every clone is a driver, and so is every other handle on the same id.
 /// Dropping it does nothing to the guide.
 pub struct Guide<S> {
-    engine: Engine,
-    flow: Flow<S>,
-    id: RunId,
-    run: RunKey,
-    desk: Arc<Desk<S>>,
+    pub(super) engine: Engine,
+    pub(super) flow: Flow<S>,
+    pub(super) id: RunId,
+    pub(super) run: RunKey,
+    pub(super) desk: Arc<Desk<S>>,
 }
 
 impl<S> Clone for Guide<S> {
@@ -339,6 +340,22 @@ impl<S: FlowState> Guide<S> {
         self.press(Command::Start(state), moved)
     }
 
+    /// Closes the guide in this process, for every handle on it: what runs is given up where it is, as when the process ends, and
+    /// the view stays as it was. Commands that are under way, and later ones, get [`Refused::Closed`]. The guide itself is not changed:
+    /// opened anew, it goes on.
+    ///
+    /// # Cancel safety
+    /// It is closed from the first poll on. When this future ends, no code of the guide runs here any more, but for threads.
+    pub async fn close(&self) {
+        if !self.desk.close() {
+            return;
+        }
+        let inner = &self.engine.inner;
+        let desk: Arc<dyn context::Desk> = Arc::clone(&self.desk) as _;
+        inner.desks.clear(self.run, &desk);
+        inner.put_out(self.run).await;
+    }
+
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
         Press {
             guide: self.clone(),
@@ -383,6 +400,21 @@ impl<S: FlowState> Guide<S> {
             }),
             None => Ok(self),
         }
+    }
+
+    async fn answered(
+        &self,
+        answered: oneshot::Receiver<Result<Answer, Refused>>,
+    ) -> Result<Answer, Refused> {
+        if let Ok(answer) = answered.await {
+            return answer;
+        }
+        if self.desk.is_closed() {
+            return Err(Refused::Closed);
+        }
+        let stopped = self.desk.stopped();
+        let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
+        Err(Refused::Stopped(why))
     }
 
     /// Shows what the store has of a guide that has ended.
@@ -465,11 +497,21 @@ impl<S: FlowState, T: 'static> Press<S, T> {
             read,
             ..
         } = self;
-        if guide.engine.inner.is_closing() {
+        if guide.engine.inner.is_closing() && !guide.desk.is_closed() {
             return Err(Refused::Stopped("the engine is shutting down".to_owned()));
         }
         let asked = command.asked();
         let (answer, answered) = oneshot::channel();
+        let (at, key) = match guide.reopen(asked, at, key).await? {
+            Reopening::None(at, key) => (at, key),
+            // What it was asked for is in its position.
+            Reopening::RollsBack(held) => {
+                guide.desk.wait(answer);
+                drop(held);
+                guide.engine.inner.wake(guide.run);
+                return guide.answered(answered).await.map(read);
+            }
+        };
         let laid = guide.desk.lay(Ask {
             command,
             at,
@@ -479,16 +521,12 @@ impl<S: FlowState, T: 'static> Press<S, T> {
         match laid {
             Laid::Taken => {}
             Laid::Away => guide.engine.inner.wake(guide.run),
+            Laid::Closed => return Err(Refused::Closed),
             Laid::Over(status) => {
                 return Err(asked.admit(status).err().unwrap_or(Refused::Finished));
             }
         }
-        let Ok(answer) = answered.await else {
-            let stopped = guide.desk.stopped();
-            let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
-            return Err(Refused::Stopped(why));
-        };
-        answer.map(read)
+        guide.answered(answered).await.map(read)
     }
 }
 
@@ -511,14 +549,18 @@ impl<S> fmt::Debug for Changes<S> {
 }
 
 impl<S> Changes<S> {
-    /// The next view that was not given yet; `None` when the guide is gone.
+    /// The next view that was not given yet; `None` when the guide is gone, or was closed.
     ///
     /// # Cancel safety
     /// Nothing is lost when this future is dropped.
     pub async fn next(&mut self) -> Option<Arc<View<S>>> {
         loop {
             self.0.changed().await.ok()?;
-            if let Some(view) = self.0.borrow_and_update().view.clone() {
+            let shown = self.0.borrow_and_update();
+            if shown.closed {
+                return None;
+            }
+            if let Some(view) = shown.view.clone() {
                 return Some(view);
             }
         }

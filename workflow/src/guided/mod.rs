@@ -52,6 +52,7 @@ mod graph;
 mod handle;
 mod position;
 mod refused;
+mod reopening;
 mod run;
 mod stage;
 mod undoing;

@@ -193,6 +193,8 @@ pub enum FailingKind {
     Interrupted,
     /// It took longer than the stage's time limit.
     TimedOut,
+    /// The code does not fit what is recorded of it. That is not recorded: code that fits goes on by itself.
+    Diverged,
 }
 
 /// Something that happened to a guide, told with the revision that it led to.
@@ -226,6 +228,8 @@ pub enum Event {
     Completed,
     /// It was given up.
     Cancelled,
+    /// It had come to its end, and goes on.
+    Reopened,
     /// What it did begins to be undone.
     RollingBack,
     /// What it did is undone.

@@ -22,7 +22,7 @@ use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
 use crate::context::{Args, Body, Ground, Park, guiding};
-use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record};
+use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record, Undoing};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
@@ -94,6 +94,8 @@ pub(super) struct Guide<S> {
 /// A position on its way into the store.
 struct Committing<S> {
     noted: Noted,
+    /// It follows from what is durable: it is true before it is written, and is written with what comes next.
+    follows: bool,
     snapshot: Snapshot<S>,
     owed: Vec<Owed>,
 }
@@ -150,11 +152,17 @@ impl<S: FlowState> Guide<S> {
             gave_up: false,
             holds: false,
         };
+        let steps = guide.flow.plan().stages.iter().flat_map(|it| &it.steps);
+        guide.ground.undo_sites(steps.map(|step| Undoing {
+            path: step.path,
+            unknown: step.unknown,
+        }));
         guide.desk.arrive();
         guide.ground.await_desk();
         if begins {
             guide.begin()?;
         } else {
+            guide.stray();
             if let Some(live) = guide.now.position.live.clone() {
                 guide.holds = true;
                 guide.ground.hold_gate();
@@ -170,6 +178,28 @@ impl<S: FlowState> Guide<S> {
         Ok(guide)
     }
 
+    /// Where the code of the live visit does not fit its records, the stage has failed, for this program. Nothing of that is recorded.
+    fn stray(&mut self) {
+        let Some(live) = &self.now.position.live else {
+            return;
+        };
+        let (stage, number) = (live.stage.to_string(), live.number);
+        let Some(report) = self.ground.strayed(&stage, number) else {
+            return;
+        };
+        let failing = Failing {
+            kind: FailingKind::Diverged,
+            text: format!("visit {number} of the stage `{stage}` cannot be gone on with: {report}"),
+            at: vec![guiding::visit_location(&stage, number).to_string()],
+        };
+        self.now.position.fail(failing.clone());
+        self.now.began = None;
+        self.durable = self.now.clone();
+        for answering in self.desk.waiting() {
+            give(vec![(answering, Err(Refused::Failed(failing.clone())))]);
+        }
+    }
+
     /// The first position.
     fn begin(&mut self) -> Result<(), Park> {
         let now = self.ground.now();
@@ -181,7 +211,7 @@ impl<S: FlowState> Guide<S> {
         })?;
         let state = self.now.state.clone();
         self.arm(&started);
-        if let Err(refused) = self.commit(started, state, None) {
+        if let Err(refused) = self.commit(started, state, None, false) {
             return Err(Park {
                 location: None,
                 reason: ParkReason::Encode,
@@ -223,7 +253,7 @@ impl<S: FlowState> Guide<S> {
     /// Shows what is durable by now, and answers those who waited for it.
     fn poll_committing(&mut self, task: &Context<'_>) {
         while let Some(next) = self.committing.front() {
-            if self.ground.poll_noted(next.noted, task).is_pending() {
+            if !next.follows && self.ground.poll_noted(next.noted, task).is_pending() {
                 return;
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
@@ -305,7 +335,7 @@ impl<S: FlowState> Guide<S> {
             Some((answering, answer)) => (Some(answering), Some(answer)),
             None => (None, None),
         };
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => {
                 if let (Some(answering), Some(answer)) = (answering, answer) {
                     self.owe(answering, answer);
@@ -319,12 +349,14 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was.
+    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was. One that `follows` from what
+    /// is recorded comes out the same when that is replayed, and costs no commit of its own.
     pub(super) fn commit(
         &mut self,
         mut next: Position,
         state: S,
         key: Option<String>,
+        follows: bool,
     ) -> Result<(), Refused> {
         let begins = next.live.is_some() && next.live != self.now.position.live;
         let began = if next.live.is_none() || begins {
@@ -343,16 +375,17 @@ impl<S: FlowState> Guide<S> {
             state,
             began,
         };
-        let noting = if begins {
-            Noting::Intent
-        } else {
-            Noting::Durable
+        let noting = match (begins, follows) {
+            (true, _) => Noting::Intent,
+            (false, true) => Noting::Rider,
+            (false, false) => Noting::Durable,
         };
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
             noted,
+            follows: follows && !begins,
             snapshot,
             owed: Vec::new(),
         });

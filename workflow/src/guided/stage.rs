@@ -75,7 +75,7 @@ impl<S: FlowState> Stage<S> {
     }
 }
 
-/// A visit of a stage that is to be undone.
+/// A visit of a stage that is to be undone, or a step of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Undone<S> {
@@ -83,7 +83,9 @@ pub struct Undone<S> {
     pub stage: StageName,
     /// Which visit of it.
     pub visit: u32,
-    /// Whether it was left by `next`.
+    /// The step, as `create[1]/publish`; absent when it is the visit.
+    pub step: Option<String>,
+    /// Whether the visit was left by `next`, or the step succeeded.
     pub finished: bool,
     /// The person's data, as it is before the rollback takes it back.
     pub state: S,

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use super::desk::{Answer, Answering};
 use super::doing::{Doing, What};
-use super::flow::{Flow, FlowState};
+use super::flow::{Flow, FlowState, Hooks, UndoneStep};
 use super::position::{Failing, Position, StageName, Status};
 use super::refused::Refused;
 use super::run::{Guide, INITIAL, said};
@@ -47,7 +47,7 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn roll_back(&mut self, answering: Answering, key: Option<String>) {
         let next = self.course().rolls_back();
         let state = self.now.state.clone();
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => {
                 self.desk.wait(answering);
                 self.undo();
@@ -115,37 +115,41 @@ async fn undo<S: FlowState>(
     state: &S,
     entry: LedgerEntry,
 ) -> Result<(), BoxError> {
-    let stage = flow.stage_name(&entry.undo);
-    let hooks = stage.as_ref().and_then(|stage| flow.plan().hooks(stage));
-    let (Some(stage), Some(hooks)) = (stage.clone(), hooks) else {
-        return Err(missing(&entry));
-    };
-    let Some(undo) = &hooks.undo else {
+    let Some((hooks, step)) = of(flow, &entry) else {
         return Err(missing(&entry));
     };
     let finished = entry.output.is_some();
-    if !finished && !hooks.undo_unfinished {
+    let all = step.is_some() || hooks.undo_unfinished;
+    if !finished && !all {
         unmaking.undone(&entry, Ok(()), Some("unfinished")).await;
         return Ok(());
     }
+    let output = unmaking.output(&entry)?;
     let mut entry = entry;
     for tried in 1..=ATTEMPTS {
         let undone = Undone {
-            stage: stage.clone(),
+            stage: hooks.name.clone(),
             visit: visit_of(&entry.location),
+            step: step.map(|_| entry.location.to_string()),
             finished,
             state: state.clone(),
         };
-        let ended = match catch_unwind(AssertUnwindSafe(|| undo(undone))) {
+        let begun = catch_unwind(AssertUnwindSafe(|| match (step, &hooks.undo) {
+            (Some(step), _) => (step.undo)(output.clone(), undone),
+            (None, Some(undo)) => Ok(undo(undone)),
+            (None, None) => Err(missing(&entry)),
+        }));
+        let begun = begun.unwrap_or_else(|panic| Err(said(&*panic).into()));
+        let ended = match begun {
             Ok(mut undoing) => {
-                std::future::poll_fn(|task| {
+                let guarded = std::future::poll_fn(move |task| {
                     let polled = AssertUnwindSafe(|| undoing.as_mut().poll(task));
                     catch_unwind(polled)
                         .unwrap_or_else(|panic| Poll::Ready(Err(said(&*panic).into())))
-                })
-                .await
+                });
+                unmaking.as_step(&entry, Box::pin(guarded)).await
             }
-            Err(panic) => Err(said(&*panic).into()),
+            Err(error) => Err(error),
         };
         let text = ended.as_ref().err().map(ToString::to_string);
         unmaking.undone(&entry, ended, None).await;
@@ -157,6 +161,20 @@ async fn undo<S: FlowState>(
         unmaking.pause(tried).await;
     }
     Ok(())
+}
+
+/// Whose undo an entry asks for: a stage's, or that of a step in one.
+fn of<'a, S>(
+    flow: &'a Flow<S>,
+    entry: &LedgerEntry,
+) -> Option<(&'a Hooks<S>, Option<&'a UndoneStep<S>>)> {
+    flow.plan().stages.iter().find_map(|hooks| {
+        if hooks.name == *entry.undo.as_str() {
+            return hooks.undo.is_some().then_some((hooks, None));
+        }
+        let step = hooks.steps.iter().find(|step| step.path == entry.undo)?;
+        Some((hooks, Some(step)))
+    })
 }
 
 fn missing(entry: &LedgerEntry) -> BoxError {

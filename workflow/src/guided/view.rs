@@ -37,6 +37,8 @@ pub struct View<S> {
     pub actions: Actions,
     /// Something is being done: moves are refused meanwhile.
     pub busy: bool,
+    /// What is shown is in the store. It is not when the guide was cancelled and the store failed: that is written again until it is.
+    pub durable: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -129,6 +131,7 @@ impl<S: Clone> View<S> {
             failure: position.failure.clone(),
             actions: Actions::of(flow, position, busy),
             busy,
+            durable: true,
             started_at: position.started_at,
             completed_at: position.completed_at,
             events: position.events.clone(),
@@ -150,6 +153,16 @@ impl<S: Clone> View<S> {
     }
 }
 
+impl<S: Clone> View<S> {
+    /// The same, before the store has it.
+    pub(super) fn unsaved(&self) -> Self {
+        Self {
+            durable: false,
+            ..self.clone()
+        }
+    }
+}
+
 impl Actions {
     fn of<S>(flow: &Flow<S>, position: &Position, busy: bool) -> Self {
         let open = matches!(
@@ -161,7 +174,9 @@ impl Actions {
         let node = node.and_then(|at| flow.graph().node(at.as_str()));
         Self {
             next: !busy && position.status == Status::Waiting,
-            back: !busy && open && position.history().nth(1).is_some(),
+            back: !busy
+                && (open || (position.status == Status::Completed && flow.plan().reopens))
+                && position.history().nth(1).is_some(),
             skip: !busy
                 && matches!(position.status, Status::Waiting | Status::Blocked)
                 && node.is_some_and(|node| node.skippable),

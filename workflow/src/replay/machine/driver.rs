@@ -228,6 +228,13 @@ impl Replay {
         })
     }
 
+    /// Whether the run rests, and what it would say of that can wait until it leaves memory. If so, and that is now, ask
+    /// [`poll_suspend`](Self::poll_suspend).
+    pub fn rests_patiently(&self) -> bool {
+        let idle = self.phase == Phase::Live && self.in_flight.is_none();
+        self.patient && idle && !self.draining && self.is_resting()
+    }
+
     /// Says whether the run may leave memory. First it may ask, by another batch, for what it has queued to be durable.
     #[must_use]
     pub fn poll_suspend(&mut self) -> Option<Suspend> {
@@ -272,6 +279,7 @@ impl Replay {
             }
         }
         self.wake_held();
+        self.wake_noted();
         true
     }
 

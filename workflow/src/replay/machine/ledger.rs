@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 
 use super::code::remember;
 use super::tree::{Doing, Pending};
-use super::{Class, Noted, Noting, Phase, Queued, Replay, Scope, Ticket};
+use super::{Class, Noted, Noting, Op, Phase, Queued, Replay, Scope, Ticket};
 use crate::replay::{
     Body, Ended, Failure, Issued, Kind, Location, Payload, Record, Recorded, RunState, Site,
     Timestamp,
@@ -290,6 +290,28 @@ impl Replay {
             ..Queued::new(location, body, Class::Durable)
         };
         self.push(queued);
+    }
+
+    /// The steps at these sites have undos which their code does not know of.
+    pub fn undo_sites(&mut self, undos: impl IntoIterator<Item = Undoing>) {
+        self.undos.extend(undos);
+    }
+
+    /// A step, with the undo that its site has.
+    pub(super) fn with_undo(&self, node: u32, mut op: Op) -> Op {
+        if !self.undos.is_empty()
+            && let Op::Step {
+                ephemeral,
+                undoing: undoing @ None,
+                ..
+            } = &mut op
+        {
+            let path = self.tree.location_of(node).path();
+            *undoing = self.undos.iter().find(|undo| undo.path == path).copied();
+            // The ledger's entry is not to be there without it.
+            *ephemeral &= undoing.is_none();
+        }
+        op
     }
 
     /// The effects of a visit of a stage have an undo of their own; `output` is absent while the visit has not come to a good end. Its

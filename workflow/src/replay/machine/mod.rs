@@ -427,6 +427,12 @@ pub struct Replay {
     gate: Gate,
     /// Visits that go on from earlier ones.
     keepers: Vec<Keeper>,
+    /// Steps whose code does not say how they are undone, by the paths of their sites.
+    undos: Vec<Undoing>,
+    /// The visits that are replayed.
+    alive_visits: Vec<Location>,
+    /// What it has to say of itself while it rests can wait until something else is said.
+    patient: bool,
 }
 
 impl Replay {
@@ -483,6 +489,9 @@ impl Replay {
             notes: Notes::default(),
             gate: Gate::default(),
             keepers: Vec::new(),
+            undos: Vec::new(),
+            alive_visits: Vec::new(),
+            patient: false,
         }
     }
 

@@ -66,7 +66,14 @@ impl Replay {
             alive.iter().any(|alive| location.is_under(&alive.visit))
         })?;
         replay.keepers = keepers;
+        replay.alive_visits = alive.iter().map(|alive| alive.visit.clone()).collect();
         Ok(replay)
+    }
+
+    /// The visit in which the code does not fit the history, if it is one.
+    pub fn diverged_visit(&self) -> Option<&Location> {
+        let at = &self.divergence()?.location;
+        self.alive_visits.iter().find(|visit| at.is_under(visit))
     }
 
     /// The scope of a visit of a stage; `keeps` is the visit whose results it goes on with.
@@ -129,11 +136,13 @@ impl Replay {
         }
     }
 
-    /// Waits, as long as the run is driven, for something on this channel, so that the run rests when nothing else is to be done.
+    /// Waits, as long as the run is driven, for something on this channel, so that the run rests when nothing else is to be done. It
+    /// rests often, and is soon at something again: that it does is said when it leaves memory.
     pub fn await_desk(&mut self, channel: &str) {
         if self.is_stopped() {
             return;
         }
+        self.patient = true;
         let node = self.branch_of_root(DESK);
         // It leaves no trace: it is waited at by every drive, wherever the flow is.
         self.tree.get_mut(node).touched = true;
