@@ -10,6 +10,7 @@ mod cancelling;
 mod checks;
 mod edits;
 mod limits;
+mod migration;
 mod model;
 mod navigation;
 mod opening;

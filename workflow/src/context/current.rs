@@ -193,7 +193,7 @@ impl Cancellation {
         }
     }
 
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Release);
         let wakers = std::mem::take(&mut *self.wakers());
         wakers.into_iter().flatten().for_each(Waker::wake);

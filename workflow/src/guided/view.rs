@@ -211,6 +211,7 @@ mod tests {
             position,
             state: 1,
             began: None,
+            initial: None,
         };
         View::of(&flow, &snapshot, false)
     }
