@@ -12,6 +12,7 @@ mod closing;
 mod deploying;
 mod edits;
 mod limits;
+mod migration;
 mod model;
 mod navigation;
 mod opening;

@@ -12,7 +12,7 @@ use crate::replay::{Alive, CodeId, Record, Site};
 pub(crate) type Start = dyn Fn(Args) -> Result<Body, ArgError> + Send + Sync;
 
 /// The visits of a history that are replayed.
-pub(crate) type FindAlive = fn(&dyn Codec, &[Record]) -> Vec<Alive>;
+pub(crate) type FindAlive = dyn Fn(&dyn Codec, &[Record]) -> Vec<Alive> + Send + Sync;
 
 /// A workflow as the registry keeps it: its type is erased, its functions stay.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) run: Arc<Start>,
     pub(crate) undos: &'static [Undo],
     /// Of a guided flow; of a workflow everything is replayed.
-    pub(crate) alive: Option<FindAlive>,
+    pub(crate) alive: Option<Arc<FindAlive>>,
 }
 
 impl Entry {

@@ -97,7 +97,7 @@ impl Inner {
         history: Vec<Record>,
         row: &RunRow,
     ) -> Result<Replay, HistoryError> {
-        let Some(alive) = entry.alive else {
+        let Some(alive) = &entry.alive else {
             return Replay::load(history, self.code, row.standing());
         };
         let mut alive = alive(&*self.codec, &history);

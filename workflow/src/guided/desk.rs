@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 
 use super::decide::Asked;
+use super::migrate::Unfit;
 use super::position::{Problem, StageName, Status};
 use super::refused::Refused;
 use super::view::View;
@@ -78,6 +79,8 @@ pub(super) struct Shown<S> {
     pub(super) stopped: Option<String>,
     /// It was closed: what is shown stays as it is.
     pub(super) closed: bool,
+    /// The same, if it is for the version of its flow.
+    pub(super) unfit: Option<Unfit>,
 }
 
 pub(super) struct Desk<S> {
@@ -96,6 +99,25 @@ struct Inner<S> {
     wanted: bool,
     /// Who waits for the end of the body under way, whether the loop is there meanwhile or not.
     waiting: Vec<Answering>,
+    /// How many wait for the guide to be opened, and who is told when the last of them goes.
+    openers: usize,
+    deserted: Option<Waker>,
+}
+
+/// Somebody waits for the guide to be opened, as long as this is held.
+pub(super) struct Opener<S>(Arc<Desk<S>>);
+
+impl<S> Drop for Opener<S> {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner();
+        inner.openers -= 1;
+        if inner.openers == 0
+            && let Some(waker) = inner.deserted.take()
+        {
+            drop(inner);
+            waker.wake();
+        }
+    }
 }
 
 /// The end of a guide, until it is durable.
@@ -127,11 +149,14 @@ impl<S> Desk<S> {
                 parting: None,
                 wanted: false,
                 waiting: Vec::new(),
+                openers: 0,
+                deserted: None,
             }),
             shown: watch::Sender::new(Shown {
                 view: None,
                 stopped: None,
                 closed: false,
+                unfit: None,
             }),
         }
     }
@@ -159,7 +184,7 @@ impl<S> Desk<S> {
         let mut inner = self.inner();
         if !inner.present {
             inner.wanted = true;
-            self.shown.send_modify(|shown| shown.stopped = None);
+            self.go_on();
         }
     }
 
@@ -182,6 +207,19 @@ impl<S> Desk<S> {
             let _ = answering.send(Err(Refused::Closed));
         }
         !before
+    }
+
+    fn go_on(&self) {
+        self.shown.send_modify(|shown| {
+            shown.stopped = None;
+            shown.unfit = None;
+        });
+    }
+
+    /// Waits for the guide to be opened.
+    pub(super) fn opener(self: &Arc<Self>) -> Opener<S> {
+        self.inner().openers += 1;
+        Opener(Arc::clone(self))
     }
 
     pub(super) fn lay(&self, ask: Ask<S>) -> Laid {
@@ -228,7 +266,19 @@ impl<S> Desk<S> {
         let mut inner = self.inner();
         inner.present = true;
         inner.wanted = false;
-        self.shown.send_modify(|shown| shown.stopped = None);
+        self.go_on();
+    }
+
+    /// How many wait for the guide to be opened; `task` is told when nobody does any more.
+    pub(super) fn openers(&self, task: &Context<'_>) -> usize {
+        let mut inner = self.inner();
+        inner.deserted = Some(task.waker().clone());
+        inner.openers
+    }
+
+    /// The guide cannot go on with this version of its flow.
+    pub(super) fn refuse(&self, unfit: Unfit) {
+        self.shown.send_modify(|shown| shown.unfit = Some(unfit));
     }
 
     pub(super) fn poll_ask(&self, task: &Context<'_>) -> Poll<Ask<S>> {

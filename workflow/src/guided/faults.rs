@@ -104,12 +104,32 @@ pub enum Fault {
         /// They, in the order in which one leads to the next.
         stages: Vec<String>,
     },
+    /// A migration from an older version leads to one that none leads on from.
+    #[error("no migration leads on from version {version}")]
+    MigrationGap {
+        /// The version.
+        version: u32,
+    },
+    /// A migration that leads beyond the flow's own version.
+    #[error("the migration from version {from} leads beyond the flow's version {version}")]
+    MigrationBeyond {
+        /// The version that it is declared for.
+        from: u32,
+        /// The flow's.
+        version: u32,
+    },
 }
 
 impl Faults {
     /// What is wrong, if anything is.
-    pub(super) fn of(flow: &str, graph: &Graph) -> Result<(), Self> {
-        let faults = check(graph);
+    pub(super) fn of(
+        flow: &str,
+        graph: &Graph,
+        version: u32,
+        migrations: &[u32],
+    ) -> Result<(), Self> {
+        let mut faults = check(graph);
+        versions(version, migrations, &mut faults);
         if faults.is_empty() {
             return Ok(());
         }
@@ -161,6 +181,17 @@ pub(super) fn check(graph: &Graph) -> Vec<Fault> {
         circles(graph, &mut faults);
     }
     faults
+}
+
+/// Migrations lead from the oldest version that is known up to the flow's own. They come in order.
+fn versions(version: u32, migrations: &[u32], faults: &mut Vec<Fault>) {
+    let Some(&oldest) = migrations.first() else {
+        return;
+    };
+    let missing = (oldest..version).filter(|version| !migrations.contains(version));
+    faults.extend(missing.map(|version| Fault::MigrationGap { version }));
+    let beyond = migrations.iter().filter(|from| **from >= version);
+    faults.extend(beyond.map(|&from| Fault::MigrationBeyond { from, version }));
 }
 
 fn names(graph: &Graph, faults: &mut Vec<Fault>) {

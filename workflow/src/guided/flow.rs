@@ -9,10 +9,11 @@ use serde::de::DeserializeOwned;
 
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
+use super::migrate::Migrations;
 use super::position::{Problems, StageName};
 use super::stage::{Stage, Undone, Work};
 use crate::codec::BoxError;
-use crate::context::{BoxFut, Fragment, Recorded, StepError};
+use crate::context::{BoxFut, Cancellation, Fragment, Recorded, StepError};
 
 /// What a flow asks of the person's data: `S` is written with every revision.
 pub trait FlowState: Recorded + Clone + Send + Sync + 'static {}
@@ -81,6 +82,7 @@ pub(super) struct Plan<S> {
     pub(super) history: usize,
     pub(super) exit: Option<ExitGuard<S>>,
     pub(super) reopens: bool,
+    pub(super) migrations: Migrations,
 }
 
 /// Takes a step of a stage back, with what it gave.
@@ -127,6 +129,7 @@ impl<S> Flow<S> {
             history: usize::MAX,
             exit: None,
             reopens: false,
+            migrations: Migrations::new(),
         }
     }
 
@@ -191,6 +194,7 @@ pub struct FlowBuilder<S> {
     history: usize,
     exit: Option<ExitGuard<S>>,
     reopens: bool,
+    migrations: Migrations,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -248,6 +252,52 @@ impl<S> FlowBuilder<S> {
         self
     }
 
+    /// How the data of a guide of version `from` becomes that of the next version. Of several, those that are needed are called one after
+    /// the other, each once; a guide that was migrated is recorded as such before it is seen. When one fails, the guide is not opened,
+    /// and stays as it was.
+    ///
+    /// ```
+    /// use workflow::guided::{Flow, stage};
+    ///
+    /// # #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    /// # struct Project { title: String }
+    /// let flow = Flow::<Project>::builder("project")
+    ///     .version(2)
+    ///     .migrate(1, |mut data| {
+    ///         data["title"] = data["name"].take();
+    ///         Ok(data)
+    ///     })
+    ///     .stage(stage("details").start().to("done"))
+    ///     .stage(stage("done").terminal())
+    ///     .build()?;
+    /// # Ok::<(), workflow::guided::Faults>(())
+    /// ```
+    pub fn migrate(
+        self,
+        from: u32,
+        migrate: impl Fn(serde_json::Value) -> Result<serde_json::Value, BoxError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.migrate_async(from, move |data, _| std::future::ready(migrate(data)))
+    }
+
+    /// The same, by whoever takes their time. The token says when nobody waits for it any more.
+    pub fn migrate_async<F>(
+        mut self,
+        from: u32,
+        migrate: impl Fn(serde_json::Value, Cancellation) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<serde_json::Value, BoxError>> + Send + 'static,
+    {
+        let migrate =
+            Arc::new(move |data, token| -> BoxFut<'static, _> { Box::pin(migrate(data, token)) });
+        self.migrations.insert(from, migrate);
+        self
+    }
+
     /// Checks the flow.
     ///
     /// # Errors
@@ -255,7 +305,8 @@ impl<S> FlowBuilder<S> {
     pub fn build(self) -> Result<Flow<S>, Faults> {
         let nodes = self.stages.iter().map(|stage| stage.node.clone());
         let graph = Graph::new(nodes.collect());
-        Faults::of(&self.name, &graph)?;
+        let migrations: Vec<u32> = self.migrations.keys().copied().collect();
+        Faults::of(&self.name, &graph, self.version, &migrations)?;
         let stages = self.stages.into_iter().map(StageBuilder::into_hooks);
         Ok(Flow(Arc::new(Plan {
             name: self.name,
@@ -266,6 +317,7 @@ impl<S> FlowBuilder<S> {
             history: self.history,
             exit: self.exit,
             reopens: self.reopens,
+            migrations: self.migrations,
         })))
     }
 }

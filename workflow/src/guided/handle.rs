@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
+use super::migrate::{self, Unfit};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
 use super::reopening::Reopening;
@@ -59,6 +60,30 @@ pub enum OpenError {
         /// Why not.
         detail: String,
     },
+    /// It is of a version of its flow that this code does not come from. Nothing of it was changed.
+    #[error("guide `{id}` cannot go on: {}", migrate::needs(flow, *from, *to))]
+    NeedsMigration {
+        /// The id.
+        id: RunId,
+        /// The flow.
+        flow: String,
+        /// The version that recorded it.
+        from: u32,
+        /// The version of this code.
+        to: u32,
+    },
+    /// A migration failed, or what it gave does not read as the person's data. Nothing of the guide was changed.
+    #[error("guide `{id}` cannot go on: {}", migrate::failed(flow, *from, detail))]
+    Migration {
+        /// The id.
+        id: RunId,
+        /// The flow.
+        flow: String,
+        /// The version that the migration leads from.
+        from: u32,
+        /// What it says.
+        detail: String,
+    },
     /// It cannot be driven as things are.
     #[error("guide `{id}` cannot go on: {detail}")]
     Stopped {
@@ -85,7 +110,7 @@ impl EngineBuilder {
             states: Vec::new,
             run: Arc::new(move |args| Ok(run::body(&of, args))),
             undos: &[],
-            alive: Some(run::alive::<S>),
+            alive: Some(Arc::new(run::alive(flow))),
         })
     }
 }
@@ -369,6 +394,7 @@ impl<S: FlowState> Guide<S> {
 
     /// Waits until there is something to show.
     async fn ready(self) -> Result<Self, OpenError> {
+        let _opener = self.desk.opener();
         let mut shown = self.desk.watch();
         if self.desk.view().is_none() {
             if self.engine.inner.is_closing() {
@@ -390,14 +416,11 @@ impl<S: FlowState> Guide<S> {
             };
             match &shown.view {
                 Some(_) => None,
-                None => shown.stopped.clone(),
+                None => shown.stopped.clone().map(|why| (why, shown.unfit.clone())),
             }
         };
         match stopped {
-            Some(detail) => Err(OpenError::Stopped {
-                id: self.id,
-                detail,
-            }),
+            Some((detail, unfit)) => Err(unfit_or(self.id.clone(), unfit, detail)),
             None => Ok(self),
         }
     }
@@ -422,17 +445,35 @@ impl<S: FlowState> Guide<S> {
         let inner = &self.engine.inner;
         let loaded = inner.store.load(self.run).await?;
         let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
-        let view = run::stored(&self.flow, &*inner.codec, &history);
+        let view = run::stored(&self.flow, &*inner.codec, &history).await;
         let corrupt = |detail: String| OpenError::Corrupt {
             id: self.id.clone(),
             detail,
         };
         match view {
-            Ok(Some(view)) => self.desk.show_stored(view),
+            Ok(Some(Ok(view))) => self.desk.show_stored(view),
+            Ok(Some(Err(unfit))) => {
+                let detail = unfit.to_string();
+                return Err(unfit_or(self.id.clone(), Some(unfit), detail));
+            }
             Ok(None) => return Err(corrupt("it has no position".to_owned())),
             Err(error) => return Err(corrupt(error.to_string())),
         }
         Ok(())
+    }
+}
+
+/// Why a guide was not opened, when it is for the version of its flow, or for something else.
+fn unfit_or(id: RunId, unfit: Option<Unfit>, detail: String) -> OpenError {
+    match unfit {
+        Some(Unfit::Needs { flow, from, to }) => OpenError::NeedsMigration { id, flow, from, to },
+        Some(Unfit::Failed { flow, from, detail }) => OpenError::Migration {
+            id,
+            flow,
+            from,
+            detail,
+        },
+        Some(Unfit::GivenUp { .. }) | None => OpenError::Stopped { id, detail },
     }
 }
 

@@ -50,6 +50,7 @@ mod faults;
 mod flow;
 mod graph;
 mod handle;
+mod migrate;
 mod position;
 mod refused;
 mod reopening;

@@ -234,6 +234,13 @@ pub enum Event {
     RollingBack,
     /// What it did is undone.
     RolledBack,
+    /// It goes on with another version of its flow.
+    Migrated {
+        /// The version that had recorded it.
+        from: u32,
+        /// The one that it is of now.
+        to: u32,
+    },
 }
 
 /// A place on the way that was walked.
@@ -310,6 +317,9 @@ pub(super) struct Snapshot<S> {
     /// What the body that is under way began with, if it was edited since.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub(super) began: Option<S>,
+    /// What the guide began with, if that was recorded by another version of the flow.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub(super) initial: Option<S>,
 }
 
 fn none<S>() -> Option<S> {

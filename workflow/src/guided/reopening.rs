@@ -80,6 +80,7 @@ impl<S: FlowState> Guide<S> {
             position,
             state: newest.state,
             began: None,
+            initial: newest.initial,
         };
         let payload = guiding::sealed(&*inner.codec, inner.payload_limit, &next);
         let payload = payload.map_err(|error| Refused::Encode(error.to_string()))?;

@@ -16,12 +16,13 @@ use super::deciding::Deciding;
 use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
 use super::doing::{Doing, What};
 use super::flow::{Flow, FlowState, Interrupt};
+use super::migrate::{Abandoned, Unfit, Written, migrated};
 use super::position::{Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
-use crate::context::{Args, Body, Ground, Park, guiding};
+use crate::context::{Args, Body, Cancellation, Ground, Park, guiding};
 use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record, Undoing};
 
 /// The field of a run's input that holds the person's data at the beginning.
@@ -35,40 +36,130 @@ pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
     let flow = flow.clone();
     Ground::of(args).body(|ground| {
         Box::pin(async move {
-            let mut guide = Guide::open(ground, flow)?;
+            let desk = desk(&ground)?;
+            let newest = newest(&ground, &flow, &desk).await?;
+            let mut guide = Guide::open(ground, flow, desk, newest)?;
             std::future::poll_fn(|task| guide.poll(task)).await
         })
     })
 }
 
-/// The visits of a history whose code had begun and had not ended.
-pub(super) fn alive<S: FlowState>(codec: &dyn Codec, history: &[Record]) -> Vec<Alive> {
-    let newest = guiding::position_of::<Snapshot<S>>(codec, history);
-    // What does not decode is found again, and told of, when the code reads it.
-    let live = newest.ok().flatten().and_then(|it| it.position.live);
-    let alive = live.map(|live| {
-        let at = |number| guiding::visit_location(live.stage.as_str(), number);
-        Alive {
-            visit: at(live.number),
-            earlier: (live.first..live.number).map(at).collect(),
+/// Finds the visits of a history whose code had begun and had not ended.
+pub(super) fn alive<S: FlowState>(
+    flow: &Flow<S>,
+) -> impl Fn(&dyn Codec, &[Record]) -> Vec<Alive> + use<S> {
+    let version = flow.version();
+    move |codec, history| {
+        let newest = guiding::position_of::<Written>(codec, history);
+        // What does not decode is found again, and told of, when the code reads it. What another version began is over.
+        let newest = newest.ok().flatten().map(|newest| newest.position);
+        let newest = newest.filter(|newest| newest.version == version);
+        let alive = newest.and_then(|it| it.live).map(|live| {
+            let at = |number| guiding::visit_location(live.stage.as_str(), number);
+            Alive {
+                visit: at(live.number),
+                earlier: (live.first..live.number).map(at).collect(),
+            }
+        });
+        alive.into_iter().collect()
+    }
+}
+
+/// Where a guide stands when it is driven again: as recorded, or as migrated.
+enum Newest<S> {
+    None,
+    Recorded(Snapshot<S>),
+    Migrated(Snapshot<S>),
+}
+
+fn desk<S: FlowState>(ground: &Ground) -> Result<Arc<Desk<S>>, Park> {
+    let desk = ground.desk(|| Arc::new(Desk::<S>::new()));
+    let any: Arc<dyn std::any::Any + Send + Sync> = desk;
+    any.downcast().map_err(|_| Park {
+        location: None,
+        reason: ParkReason::Decode,
+        detail: "the guide is held by drivers of another flow of the same name".to_owned(),
+    })
+}
+
+/// Reads where the guide stands. What another version recorded is migrated, as long as whoever opens it waits for that.
+async fn newest<S: FlowState>(
+    ground: &Ground,
+    flow: &Flow<S>,
+    desk: &Desk<S>,
+) -> Result<Newest<S>, Park> {
+    let Some(written) = ground.position::<Written>()? else {
+        return Ok(Newest::None);
+    };
+    if written.position.version == flow.version() {
+        let recorded = ground.position()?;
+        return Ok(recorded.map_or(Newest::None, Newest::Recorded));
+    }
+    let Some(recorded) = ground.position::<Snapshot<serde_json::Value>>()? else {
+        return Ok(Newest::None);
+    };
+    desk.arrive();
+    let input = ground.input(INITIAL)?;
+    let _up = ground.stay_up();
+    let token = Abandoned(Cancellation::default());
+    let mut migrating = std::pin::pin!(migrated(flow, recorded, input, &token.0));
+    let mut awaited = false;
+    let migrated = std::future::poll_fn(|task| {
+        if let Poll::Ready(migrated) = migrating.as_mut().poll(task) {
+            return Poll::Ready(migrated);
         }
-    });
-    alive.into_iter().collect()
+        let waits = desk.openers(task) > 0;
+        if awaited && !waits {
+            return Poll::Ready(Err(Unfit::GivenUp {
+                flow: flow.name().to_owned(),
+            }));
+        }
+        awaited = waits;
+        Poll::Pending
+    })
+    .await;
+    migrated.map(Newest::Migrated).map_err(|unfit| {
+        let detail = unfit.to_string();
+        desk.refuse(unfit);
+        Park {
+            location: None,
+            reason: ParkReason::Version,
+            detail,
+        }
+    })
 }
 
 /// What a guide's history shows, when nobody drives it.
-pub(super) fn stored<S: FlowState>(
+pub(super) async fn stored<S: FlowState>(
     flow: &Flow<S>,
     codec: &dyn Codec,
     history: &[Record],
-) -> Result<Option<View<S>>, BoxError> {
-    let newest = guiding::position_of::<Snapshot<S>>(codec, history)?;
+) -> Result<Option<Result<View<S>, Unfit>>, BoxError> {
+    let written = guiding::position_of::<Written>(codec, history)?;
+    let newest = match written.map(|written| written.position) {
+        Some(position) if position.version != flow.version() => {
+            // It is over: nothing is written of it any more.
+            let recorded = guiding::position_of::<Snapshot<serde_json::Value>>(codec, history)?;
+            let Some(recorded) = recorded else {
+                return Ok(None);
+            };
+            let (input, token) = (recorded.state.clone(), Abandoned(Cancellation::default()));
+            match migrated(flow, recorded, input, &token.0).await {
+                Ok(mut newest) => {
+                    newest.position.revision = position.revision;
+                    Some(newest)
+                }
+                Err(unfit) => return Ok(Some(Err(unfit))),
+            }
+        }
+        _ => guiding::position_of::<Snapshot<S>>(codec, history)?,
+    };
     let view = newest.map(|newest| View::of(flow, &newest, false));
     let cancelled = matches!(
         history.last().map(|last| &last.body),
         Some(replay::Body::Finished(Finished::Cancelled))
     );
-    Ok(view.map(|view| if cancelled { view.cancelled() } else { view }))
+    Ok(view.map(|view| Ok(if cancelled { view.cancelled() } else { view })))
 }
 
 pub(super) struct Guide<S> {
@@ -104,22 +195,24 @@ struct Committing<S> {
 type Ended = Option<Finished>;
 
 impl<S: FlowState> Guide<S> {
-    fn open(ground: Ground, flow: Flow<S>) -> Result<Self, Park> {
-        let desk = ground.desk(|| Arc::new(Desk::<S>::new()));
-        let any: Arc<dyn std::any::Any + Send + Sync> = desk;
-        let desk = any.downcast().map_err(|_| Park {
-            location: None,
-            reason: ParkReason::Decode,
-            detail: "the guide is held by drivers of another flow of the same name".to_owned(),
-        })?;
-        let newest = ground.position::<Snapshot<S>>()?;
-        let begins = newest.is_none();
+    fn open(
+        ground: Ground,
+        flow: Flow<S>,
+        desk: Arc<Desk<S>>,
+        newest: Newest<S>,
+    ) -> Result<Self, Park> {
+        let (begins, migrated) = match newest {
+            Newest::None => (true, false),
+            Newest::Recorded(_) => (false, false),
+            Newest::Migrated(_) => (false, true),
+        };
         let now = match newest {
-            Some(newest) => newest,
-            None => Snapshot {
+            Newest::Recorded(newest) | Newest::Migrated(newest) => newest,
+            Newest::None => Snapshot {
                 position: Position::idle(flow.version(), flow.plan().fingerprint),
                 state: ground.input(INITIAL)?,
                 began: None,
+                initial: None,
             },
         };
         if let Some(unknown) = now
@@ -168,12 +261,17 @@ impl<S: FlowState> Guide<S> {
                 guide.ground.hold_gate();
                 guide.enter(&live, None, false);
             }
+            if migrated {
+                guide.record()?;
+            }
             let rolls_back = guide.now.position.status == Status::RollingBack;
             if rolls_back && guide.now.position.failure.is_none() {
                 guide.undo();
             }
-            let view = View::of(&guide.flow, &guide.now, rolls_back);
-            guide.desk.show(Arc::new(view));
+            if !migrated {
+                let view = View::of(&guide.flow, &guide.now, rolls_back);
+                guide.desk.show(Arc::new(view));
+            }
         }
         Ok(guide)
     }
@@ -198,6 +296,19 @@ impl<S: FlowState> Guide<S> {
         for answering in self.desk.waiting() {
             give(vec![(answering, Err(Refused::Failed(failing.clone())))]);
         }
+    }
+
+    /// A position that was migrated: it is shown when it is durable.
+    fn record(&mut self) -> Result<(), Park> {
+        let Snapshot {
+            position, state, ..
+        } = self.now.clone();
+        let recorded = self.commit(position, state, None, false);
+        recorded.map_err(|refused| Park {
+            location: None,
+            reason: ParkReason::Encode,
+            detail: refused.to_string(),
+        })
     }
 
     /// The first position.
@@ -374,6 +485,7 @@ impl<S: FlowState> Guide<S> {
             position: next,
             state,
             began,
+            initial: self.now.initial.clone(),
         };
         let noting = match (begins, follows) {
             (true, _) => Noting::Intent,

@@ -16,7 +16,7 @@ use super::refused::Refused;
 use super::run::{Guide, INITIAL, said};
 use super::stage::Undone;
 use crate::codec::BoxError;
-use crate::context::Unmaking;
+use crate::context::{Park, Unmaking};
 use crate::replay::{LedgerEntry, Location, Segment};
 
 /// So often an undo is tried in one go.
@@ -78,10 +78,16 @@ impl<S: FlowState> Guide<S> {
         });
     }
 
+    /// What the guide began with, as this version of its flow has it.
+    fn initial(&self) -> Result<S, Park> {
+        let migrated = self.now.initial.clone();
+        migrated.map_or_else(|| self.ground.input(INITIAL), Ok)
+    }
+
     /// The ledger is undone, or an entry of it cannot be.
     pub(super) fn undone(&mut self, ended: Result<(), Failing>) {
         let answer = match ended {
-            Ok(()) => match self.ground.input::<S>(INITIAL) {
+            Ok(()) => match self.initial() {
                 Ok(initial) => {
                     for stage in self.now.position.visits.keys() {
                         self.ground.forget_visits(stage.as_str());

@@ -226,6 +226,7 @@ mod tests {
             position,
             state: 1,
             began: None,
+            initial: None,
         };
         View::of(&flow, &snapshot, false)
     }
