@@ -4,6 +4,8 @@
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod cost;
 mod diagnostics;
 mod expand;
 mod lock;
@@ -34,7 +36,8 @@ use crate::syntax::{Body, Function, Impl, Settings};
 /// the library's macros. `#[step]` on a statement, a `let` or an expression makes any other expression a step in place. A
 /// loop that contains a durable operation has a label, and may have `#[key(expr)]`.
 ///
-/// Options: `name = ".."` (under which it is stored; the function's name if not said), `crate = path`.
+/// Options: `name = ".."` (under which it is stored; the function's name if not said), `shared_name` (another workflow of the
+/// crate has that name, too, and no engine takes both; without it a second one does not compile, but in tests), `crate = path`.
 #[proc_macro_attribute]
 pub fn workflow(
     args: proc_macro::TokenStream,
@@ -185,12 +188,17 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let options = ItemOptions::check(&Settings::read(args), "workflow", &mut errors);
     let krate = expand::krate(options.krate.as_ref());
+    let shares_name = options.shares_name;
     let name = options
         .name
         .unwrap_or_else(|| model::workflow_name(&function.sig));
     let model = model::check_workflow(&mut function, &mut errors);
+    expand::stub_unreadable(&mut function);
     let (Some(model), Body::Block(block)) = (model, &function.body) else {
-        return expand::fallback(&function, &errors.finish());
+        let item = expand::fallback(&function, &errors.finish());
+        let is_method = function.sig.receiver().is_some();
+        let named = (!is_method).then(|| expand::unread_type(&function.sig.ident));
+        return quote!(#item #named);
     };
     let mut block = block.clone();
     let walked = model::walk(
@@ -212,10 +220,14 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         &mut errors,
     );
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
-    with(errors, quote!(#expanded #watched))
+    let once = (!shares_name).then(|| expand::once(&function, &name));
+    with(errors, quote!(#expanded #once #watched))
 }
 
 fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
+    if args.to_string() == expand::site::IMPORTED {
+        return TokenStream::new();
+    }
     let mut function = match parse(item, "step") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -233,7 +245,7 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
-    let function = match parse(item, "fragment") {
+    let mut function = match parse(item, "fragment") {
         Ok(function) => function,
         Err(refused) => return refused,
     };
@@ -241,6 +253,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let options = ItemOptions::check(&Settings::read(args), "fragment", &mut errors);
     let krate = expand::krate(options.krate.as_ref());
     let fine = model::check_fragment(&function, &mut errors);
+    expand::stub_unreadable(&mut function);
     let (true, Body::Block(block)) = (fine, &function.body) else {
         return expand::fallback(&function, &errors.finish());
     };
@@ -305,9 +318,15 @@ fn expand_guided(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn parse(item: TokenStream, name: &str) -> Result<Function, TokenStream> {
-    syn::parse2::<Function>(item.clone()).map_err(|_| {
-        let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
-        quote!(#report #item)
+    syn::parse2::<Function>(item.clone()).map_err(|why| {
+        let Some(called) = syntax::function_name(&item) else {
+            let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
+            return quote!(#report #item);
+        };
+        let text = messages::UNREADABLE_SIGNATURE.with(&[&why.to_string()]);
+        let report = Report::new(why.span(), text);
+        let named = (name == "workflow").then(|| expand::unread_type(&called));
+        quote!(#report #item #named)
     })
 }
 

@@ -53,7 +53,10 @@ macro_rules! workflow_outside {
 /// # Panics
 /// At compile time, when it is 0: versions are counted from 1, which is the code before the gate.
 pub const fn latest(version: u32) -> u32 {
-    assert!(version > 0, "versions are counted from 1");
+    assert!(
+        version > 0,
+        "versions are counted from 1, which is the code before the gate\nhelp: write 2 for the first change"
+    );
     version
 }
 

@@ -447,6 +447,8 @@ pub(super) fn distance(one: &str, other: &str) -> usize {
 pub(crate) struct ItemOptions {
     pub(crate) name: Option<String>,
     pub(crate) krate: Option<syn::Path>,
+    /// Another workflow of the crate may have its name, too.
+    pub(crate) shares_name: bool,
 }
 
 impl ItemOptions {
@@ -475,13 +477,20 @@ impl ItemOptions {
                         }
                     }
                 }
+                "shared_name" if item == "workflow" => {
+                    if !matches!(setting.value, Value::Nothing) {
+                        let text = messages::OPTION_IS_A_FLAG.with(&["shared_name"]);
+                        errors.push(setting.value_place(), text);
+                    }
+                    options.shares_name = true;
+                }
                 "crate" => match &setting.value {
                     Value::Equals(Expr::Path(path)) => options.krate = Some(path.path.clone()),
                     _ => errors.push(setting.place(), messages::CRATE_PATH),
                 },
                 _ => {
                     let all = if item == "workflow" {
-                        "the options are `name`, `crate`"
+                        "the options are `name`, `shared_name`, `crate`"
                     } else {
                         "the only option is `crate`"
                     };

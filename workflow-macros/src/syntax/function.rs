@@ -1,6 +1,6 @@
 //! A function as it was written: its signature parsed, its body parsed or kept as tokens.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Block, Signature, Token, Visibility};
@@ -43,6 +43,16 @@ impl Body {
             Ok(block) => Self::Block(block),
             Err(why) => Self::Unreadable { tokens, why },
         }
+    }
+}
+
+/// What a function is called, whatever is wrong with the rest of it.
+pub(crate) fn function_name(item: &TokenStream) -> Option<Ident> {
+    let mut trees = item.clone().into_iter();
+    trees.find(|tree| matches!(tree, TokenTree::Ident(word) if word == "fn"))?;
+    match trees.next()? {
+        TokenTree::Ident(name) => Some(name),
+        _ => None,
     }
 }
 

@@ -28,7 +28,7 @@ use crate::store::Store;
 const DOOR: usize = 128;
 
 /// Describes an engine. Made by [`Engine::builder`].
-#[must_use = "an engine is made by `.build()`"]
+#[must_use = "help: end it with `.build()` or `.open(..)`: only that makes an engine"]
 pub struct EngineBuilder {
     store: Option<Arc<dyn Store>>,
     registry: Registry,

@@ -161,7 +161,7 @@ impl<S> fmt::Debug for Flow<S> {
 }
 
 /// Describes a flow. Made by [`Flow::builder`].
-#[must_use = "a flow is made by `.build()`"]
+#[must_use = "help: end it with `.build()`"]
 pub struct FlowBuilder<S> {
     name: String,
     version: u32,
@@ -241,7 +241,7 @@ impl<S> FlowBuilder<S> {
 }
 
 /// Describes a stage. Made by [`stage`].
-#[must_use = "a stage is added to a flow by `.stage(..)`"]
+#[must_use = "help: add it to a flow with `.stage(..)`"]
 pub struct StageBuilder<S> {
     node: Node,
     when: Option<Test<S>>,

@@ -119,7 +119,7 @@ impl Engine {
 }
 
 /// A guide that is about to be opened or started. Made by [`Engine::guided`].
-#[must_use = "a guide is opened by `.open()`, or started by `.start(..)`"]
+#[must_use = "help: open it with `.open()`, or start it with `.start(..)`"]
 pub struct GuideAt<S, K = StageName> {
     engine: Engine,
     flow: Flow<S>,
@@ -462,7 +462,7 @@ fn revision(answer: Answer) -> u64 {
 ///
 /// # Cancel safety
 /// Once awaited, the command is given: dropping the future then does not take it back.
-#[must_use = "a command is given when it is awaited"]
+#[must_use = "help: `.await` it: a command that is not awaited is not given"]
 pub struct Press<S, T> {
     guide: Guide<S>,
     command: Command<S>,

@@ -119,7 +119,7 @@ impl<S> Wishes<S> {
 }
 
 /// A change of the person's data by the code of a stage, or a look at it.
-#[must_use = "it is done when it is awaited"]
+#[must_use = "help: `.await` it: an edit that is not awaited is not made"]
 pub struct Edit<'a, S> {
     stage: &'a mut Stage<S>,
     wish: Wish<S>,
@@ -145,6 +145,7 @@ impl<S> fmt::Debug for Editing<'_, S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'a, S: FlowState> Durable for Edit<'a, S> {
     type Output = Result<(), Failure>;
     type Future = Editing<'a, S>;
