@@ -41,6 +41,11 @@ const GROUPS: &[(&str, &str, &str)] = &[
         "What takes a step back, and where it stands.",
     ),
     (
+        "guided",
+        "Guided flows",
+        "What stands in a `#[guided]` block, and the graph of its stages. [`guide::guided`](crate::guide::guided) teaches them.",
+    ),
+    (
         "replay",
         "Replay",
         "What differs on replay. [`guide::replay`](crate::guide::replay) says what to do instead.",

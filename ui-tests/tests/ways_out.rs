@@ -152,7 +152,28 @@ const THE_COMPILERS: &[(&str, &str, &str)] = &[
         "cannot find value `__workflow_cx`",
         "nobody writes this: it shows that nobody can",
     ),
+    // Of hooks and conditions of a flow: the function's type is told where it stands, and what it should be.
+    (
+        "guided/hook_types",
+        "mismatched types",
+        "it names the type that is asked for, and what was found",
+    ),
+    (
+        "guided/hook_types",
+        "no function or associated item named `gone`",
+        "what is missing is a function, as everywhere",
+    ),
+    (
+        "guided/hook_types",
+        "expected `impl Future<Output = Option<()>>`",
+        "it names the type that is asked for, and what was found",
+    ),
     // Of what is no Rust, before the macro is asked.
+    (
+        "guided/item",
+        "expected type, found",
+        "it follows what is written, and ours has a way out",
+    ),
     (
         "item/unreadable_body",
         "expected expression",

@@ -249,6 +249,56 @@ messages! {
     STATE_READ: "`{0}` is state of the engine: read here, it is an input that is not recorded",
         "use it in the call of a step: what the step returns is recorded";
 
+    // ---- guided flows --------------------------------------------------------------------------------------------
+    GUIDED_NOT_AN_IMPL: "`#[guided]` describes a flow on an `impl` of the data that it collects, and this is none",
+        "write `#[guided(id = \"project\")] impl Project { .. }`";
+    GUIDED_UNREADABLE: "this `impl` cannot be read: {0}", "correct it; nothing else was checked in this flow";
+    GUIDED_ONE_TYPE: "a flow stands on an `impl` of one type, without a trait and without generic parameters: what is recorded of it has one type",
+        "write `impl {0} { .. }`, and name the types";
+    GUIDED_NO_ID: "a flow has an `id`, under which its guides are stored", "write `#[guided(id = \"{0}\")]`";
+    GUIDED_VERSION: "versions are counted from 1", "write 2 when the data of guides under way has to be changed for the first time";
+    GUIDED_MIGRATION_GAP: "migrations lead from one version to the next, up to {0}, and these do not", "write {1}";
+    GUIDED_SYNTAX: "these are no options of `#[{0}]`", "write them like `{1}`";
+    GUIDED_TWO_ROLES: "a function is one thing in its flow, and this is `#[{0}]` and `#[{1}]`", "make two functions of it";
+
+    STAGE_QUESTION: "a stage whose function is not `async` only asks: its function takes nothing and does nothing",
+        "write `fn {0}() {}`; or, if the stage does something, `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
+    STAGE_BODY: "the code of a stage takes what the stage is given, and says whether it went well",
+        "write `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
+    STAGE_CFG: "a stage cannot be there under a condition: guides of the other program would not find it",
+        "leave `#[cfg]` off; whether a guide comes by it is said by `#[stage(when = ..)]`";
+    LEAVE_SHAPE: "what is done when a stage is left takes what the stage is given, and says whether it went well",
+        "write `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
+    CHECK_SHAPE: "a check looks at the data, and adds what is wrong with it", "write `fn {0}(&self, problems: &mut Problems)`";
+    UNDO_HOOK_SHAPE: "what takes a stage back takes the visit that is undone, and says whether it went well",
+        "write `async fn {0}(undone: Undone<Self>) -> Result<(), Failure>`, with any error";
+    EXIT_GUARD_SHAPE: "an exit guard looks at the data, and says whether the guide may be cancelled",
+        "write `fn {0}(&self) -> bool`, or `async fn {0}(self) -> bool` if it takes its time";
+    EXIT_GUARD_TWICE: "a flow has one exit guard, and this is the second", "ask both in one function";
+    HOOK_STAGE: "`#[{0}]` says to which stage it belongs", "write `#[{0}({1})]`";
+    HOOK_UNKNOWN: "`#[{0}]` belongs to `{1}`, which is no stage of this flow", "{2}";
+    HOOK_TWICE: "stage `{1}` has an `#[{0}]` function already", "do both in one function";
+
+    STAGE_NAME: "`{0}` cannot name a stage: letters, digits, `_` and `-`, at least one", "choose another, such as `{1}`";
+    STAGE_NAME_TWICE: "two stages are stored as `{0}`, so their records could not be told apart: the other one is `{1}`",
+        "give this one a name of its own: `#[stage(name = \"..\")]`";
+    STAGE_UNKNOWN: "stage `{0}` leads to `{1}`, which is no stage of this flow", "{2}";
+    STAGE_DEAD_EXIT: "stage `{0}` never leads to `{1}`: the exit to `{2}` before it is always open",
+        "put it before that one, with a condition: `{1} if Self::some_condition`";
+    STAGE_STUCK: "the flow could get stuck at stage `{0}`: every exit has a condition, and all may be closed",
+        "end with an exit that is always open; or write `otherwise = stay`, and `next` is refused there while none is open";
+    STAGE_UNREACHABLE: "stage `{0}` cannot be reached from the start `{1}`", "write it in the `to = [..]` of the stage that leads to it";
+    STAGE_DEAD_END: "no way leads from stage `{0}` to the end of the flow",
+        "write in its `to = [..]` where to go on, or mark it as `terminal`";
+    STAGE_END_WITH_EXITS: "stage `{0}` is `terminal`, so the flow ends there, and this leads on", "remove `to`, or `terminal`";
+    STAGE_END_SKIPPED: "stage `{0}` is `terminal`, and could be skipped: the flow would end by not looking at its end",
+        "remove `skippable`, or put it on the stage before";
+    STAGE_CIRCLE: "the stages {0} lead in a circle, and each may be passed over: a guide could go round without end",
+        "remove `when` from one of them, or put the condition on the exits that lead there";
+    FLOW_NO_START: "no stage of this flow is marked as its start", "write `#[stage(start, ..)]` on the first one, such as `{0}`";
+    FLOW_STARTS_TWICE: "stage `{0}` is marked as the start, and so is `{1}`", "keep `start` on one of them";
+    FLOW_NO_END: "no stage of this flow is `terminal`: a guide would never end", "write `#[stage(terminal)]` on the last one, such as `{0}`";
+
     // ---- the lock ------------------------------------------------------------------------------------------------
     LOCK_UNREADABLE: "`workflow.lock` cannot be read at line {0}: {1}",
         "correct it, or write it anew from this code: `WORKFLOW_LOCK=write cargo test`";

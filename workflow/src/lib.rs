@@ -133,6 +133,8 @@ pub mod testing;
 pub use bytes::Bytes;
 pub use graph::Graph;
 pub use uuid::Uuid;
+#[cfg(feature = "engine")]
+pub use workflow_macros::guided;
 pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};

@@ -5,6 +5,7 @@
     reason = "tests"
 )]
 
+mod attribute;
 mod bodies;
 mod cancelling;
 mod checks;

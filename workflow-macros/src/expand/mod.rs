@@ -1,6 +1,7 @@
 //! Prints. What comes here is in order, so nothing here can fail.
 
 mod fragment;
+mod guided;
 mod path;
 pub(crate) mod site;
 mod step;
@@ -11,6 +12,7 @@ use quote::{ToTokens, quote};
 use syn::{Block, Expr, Stmt, parse_quote};
 
 pub(crate) use self::fragment::fragment;
+pub(crate) use self::guided::{guided, unguided};
 pub(crate) use self::path::krate;
 pub(crate) use self::step::step;
 pub(crate) use self::workflow::{once, workflow};

@@ -323,7 +323,7 @@ fn contradictions(seen: &[String], settings: &Settings, errors: &mut Errors) {
 }
 
 /// The literal of `name = literal`.
-fn literal<'a>(
+pub(super) fn literal<'a>(
     setting: &'a Setting,
     name: &str,
     shape: &str,
@@ -348,7 +348,12 @@ fn literal<'a>(
     }
 }
 
-fn text(setting: &Setting, name: &str, shape: &str, errors: &mut Errors) -> Option<(String, Span)> {
+pub(super) fn text(
+    setting: &Setting,
+    name: &str,
+    shape: &str,
+    errors: &mut Errors,
+) -> Option<(String, Span)> {
     if let Some(Lit::Str(text)) = literal(setting, name, shape, errors) {
         Some((text.value(), text.span()))
     } else {
@@ -377,7 +382,7 @@ fn number(setting: &Setting) -> Option<f64> {
 }
 
 /// A word, or a word with `true` or `false`.
-fn flag(setting: &Setting, name: &str, errors: &mut Errors) -> Option<bool> {
+pub(super) fn flag(setting: &Setting, name: &str, errors: &mut Errors) -> Option<bool> {
     match &setting.value {
         Value::Nothing => Some(true),
         Value::Equals(value) => match peel(value) {

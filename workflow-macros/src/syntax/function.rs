@@ -26,6 +26,26 @@ pub(crate) enum Body {
     Missing(Token![;]),
 }
 
+impl Function {
+    /// What stands before the body.
+    pub(super) fn head(
+        input: ParseStream<'_>,
+    ) -> syn::Result<(Vec<Attribute>, Visibility, Signature)> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        Ok((attrs, input.parse()?, input.parse()?))
+    }
+}
+
+impl Body {
+    /// A block, if these tokens are one.
+    pub(super) fn read(tokens: TokenStream) -> Self {
+        match syn::parse2(tokens.clone()) {
+            Ok(block) => Self::Block(block),
+            Err(why) => Self::Unreadable { tokens, why },
+        }
+    }
+}
+
 /// What a function is called, whatever is wrong with the rest of it.
 pub(crate) fn function_name(item: &TokenStream) -> Option<Ident> {
     let mut trees = item.clone().into_iter();
@@ -38,17 +58,11 @@ pub(crate) fn function_name(item: &TokenStream) -> Option<Ident> {
 
 impl Parse for Function {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let attrs = input.call(Attribute::parse_outer)?;
-        let vis = input.parse()?;
-        let sig = input.parse()?;
+        let (attrs, vis, sig) = Self::head(input)?;
         let body = if input.peek(Token![;]) {
             Body::Missing(input.parse()?)
         } else {
-            let tokens: TokenStream = input.parse()?;
-            match syn::parse2(tokens.clone()) {
-                Ok(block) => Body::Block(block),
-                Err(why) => Body::Unreadable { tokens, why },
-            }
+            Body::read(input.parse()?)
         };
         Ok(Self {
             attrs,

@@ -13,6 +13,7 @@
 //! | [`lock`] | edits that live runs would not survive do not compile |
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`composition`] | workflows in workflows, and shared code |
+//! | [`guided`] | flows that a person is led through: wizards, onboarding |
 //! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`errors`] | every error of the macros, with a program that causes it |
@@ -50,6 +51,9 @@ pub mod deploying {}
 
 #[doc = include_str!("composition.md")]
 pub mod composition {}
+
+#[doc = include_str!("guided.md")]
+pub mod guided {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}

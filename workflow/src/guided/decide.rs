@@ -255,7 +255,7 @@ impl<S> Course<'_, S> {
             .iter()
             .position(|test| test.as_ref().is_none_or(|test| test(self.state)));
         let exit = open.and_then(|open| self.plan().graph.nodes()[from].exits.get(open));
-        let target = exit.map(|exit| StageName::new(exit.target.as_str()));
+        let target = exit.map(|exit| StageName::new(&*exit.target));
         let index = target.and_then(|target| self.plan().index(&target));
         index.ok_or(Refused::NoRoute)
     }

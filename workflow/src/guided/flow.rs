@@ -1,5 +1,6 @@
 //! A flow: its graph, and the code behind it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -384,20 +385,20 @@ impl<S> StageBuilder<S> {
 
     /// What a person reads above it; its name by default.
     pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.node.title = Some(title.into());
+        self.node.title = Some(Cow::Owned(title.into()));
         self
     }
 
     /// What helps a person to fill it in.
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.node.help = Some(help.into());
+        self.node.help = Some(Cow::Owned(help.into()));
         self
     }
 
     /// Leads to another stage. Of several exits the first one that is open is taken.
     pub fn to(mut self, target: impl Into<String>) -> Self {
-        self.node.exits.push(Exit {
-            target: target.into(),
+        self.node.exits.to_mut().push(Exit {
+            target: Cow::Owned(target.into()),
             guarded: false,
         });
         self.exits.push(None);
@@ -411,8 +412,8 @@ impl<S> StageBuilder<S> {
         target: impl Into<String>,
         open: impl Fn(&S) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.node.exits.push(Exit {
-            target: target.into(),
+        self.node.exits.to_mut().push(Exit {
+            target: Cow::Owned(target.into()),
             guarded: true,
         });
         self.exits.push(Some(Arc::new(open)));
@@ -561,7 +562,7 @@ impl<S> StageBuilder<S> {
         }
         Hooks {
             steps: self.steps,
-            name: StageName::new(self.node.name),
+            name: StageName::new(self.node.name.into_owned()),
             when: self.when,
             exits: self.exits,
             checks: self.checks,

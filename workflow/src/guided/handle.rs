@@ -1,5 +1,6 @@
 //! What a driver holds of a guide.
 
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
+use super::key::{Guided, StageKey};
 use super::migrate::{self, Unfit};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
@@ -98,6 +100,11 @@ pub enum OpenError {
 }
 
 impl EngineBuilder {
+    /// Adds the flow that `#[guided]` describes on this type.
+    pub fn guide<F: Guided>(self) -> Self {
+        self.guided(F::flow())
+    }
+
     /// Adds a flow.
     pub fn guided<S: FlowState>(self, flow: &Flow<S>) -> Self {
         // The names of what an engine knows live as long as the program, and so does a definition.
@@ -116,25 +123,37 @@ impl EngineBuilder {
 }
 
 impl Engine {
+    /// The guide with this id, through the flow that `#[guided]` describes on this type.
+    pub fn guide<F: Guided>(&self, id: impl Into<String>) -> GuideAt<F, F::Stage> {
+        GuideAt {
+            engine: self.clone(),
+            flow: F::flow().clone(),
+            id: id.into(),
+            stages: PhantomData,
+        }
+    }
+
     /// The guide with this id, whether it was started or not.
     pub fn guided<S: FlowState>(&self, flow: &Flow<S>, id: impl Into<String>) -> GuideAt<S> {
         GuideAt {
             engine: self.clone(),
             flow: flow.clone(),
             id: id.into(),
+            stages: PhantomData,
         }
     }
 }
 
 /// A guide that is about to be opened or started. Made by [`Engine::guided`].
 #[must_use = "help: open it with `.open()`, or start it with `.start(..)`"]
-pub struct GuideAt<S> {
+pub struct GuideAt<S, K = StageName> {
     engine: Engine,
     flow: Flow<S>,
     id: String,
+    stages: PhantomData<fn() -> K>,
 }
 
-impl<S> fmt::Debug for GuideAt<S> {
+impl<S, K> fmt::Debug for GuideAt<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuideAt")
             .field("id", &self.id)
@@ -142,7 +161,7 @@ impl<S> fmt::Debug for GuideAt<S> {
     }
 }
 
-impl<S: FlowState> GuideAt<S> {
+impl<S: FlowState, K: StageKey> GuideAt<S, K> {
     /// Opens it where it stands; `None` when it was never started.
     ///
     /// # Errors
@@ -150,7 +169,7 @@ impl<S: FlowState> GuideAt<S> {
     ///
     /// # Cancel safety
     /// Nothing is changed by opening, so nothing is lost when this future is dropped.
-    pub async fn open(self) -> Result<Option<Guide<S>>, OpenError> {
+    pub async fn open(self) -> Result<Option<Guide<S, K>>, OpenError> {
         let id = RunId::new(self.id.as_str())?;
         let inner = &self.engine.inner;
         let Some(row) = inner.store.find(&id).await? else {
@@ -177,7 +196,7 @@ impl<S: FlowState> GuideAt<S> {
     ///
     /// # Cancel safety
     /// When this future is dropped, the guide may have been started or not.
-    pub async fn start(self, state: S) -> Result<Guide<S>, OpenError> {
+    pub async fn start(self, state: S) -> Result<Guide<S, K>, OpenError> {
         let id = RunId::new(self.id.as_str())?;
         let entry = self.engine.inner.registry.get(self.flow.name());
         let entry = entry.ok_or_else(|| OpenError::NotRegistered {
@@ -207,16 +226,18 @@ impl<S: FlowState> GuideAt<S> {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn open_or_start(self, state: impl FnOnce() -> S) -> Result<Guide<S>, OpenError> {
+    pub async fn open_or_start(self, state: impl FnOnce() -> S) -> Result<Guide<S, K>, OpenError> {
         let again = Self {
             engine: self.engine.clone(),
             flow: self.flow.clone(),
             id: self.id.clone(),
+            stages: PhantomData,
         };
         let first = Self {
             engine: self.engine.clone(),
             flow: self.flow.clone(),
             id: self.id.clone(),
+            stages: PhantomData,
         };
         if let Some(guide) = first.open().await? {
             return Ok(guide);
@@ -231,13 +252,13 @@ impl<S: FlowState> GuideAt<S> {
         }
     }
 
-    fn guide(&self, id: RunId, run: RunKey) -> Result<Guide<S>, OpenError> {
+    fn guide(&self, id: RunId, run: RunKey) -> Result<Guide<S, K>, OpenError> {
         let desk = self
             .engine
             .inner
             .desks
             .desk(run, || Arc::new(Desk::<S>::new()));
-        let desk: Arc<dyn std::any::Any + Send + Sync> = desk;
+        let desk: Arc<dyn Any + Send + Sync> = desk;
         match desk.downcast() {
             Ok(desk) => Ok(Guide {
                 engine: self.engine.clone(),
@@ -245,6 +266,7 @@ impl<S: FlowState> GuideAt<S> {
                 id,
                 run,
                 desk,
+                stages: PhantomData,
             }),
             Err(_) => Err(OpenError::OtherFlow {
                 id,
@@ -257,15 +279,18 @@ impl<S: FlowState> GuideAt<S> {
 
 /// A guide: one person's way through a flow. Cheap to clone; every clone is a driver, and so is every other handle on the same id.
 /// Dropping it does nothing to the guide.
-pub struct Guide<S> {
+///
+/// `K` is what its stages are called: [`StageName`], or the enum of a flow that is known at compile time.
+pub struct Guide<S, K = StageName> {
     pub(super) engine: Engine,
     pub(super) flow: Flow<S>,
     pub(super) id: RunId,
     pub(super) run: RunKey,
     pub(super) desk: Arc<Desk<S>>,
+    pub(super) stages: PhantomData<fn() -> K>,
 }
 
-impl<S> Clone for Guide<S> {
+impl<S, K> Clone for Guide<S, K> {
     fn clone(&self) -> Self {
         Self {
             engine: self.engine.clone(),
@@ -273,11 +298,12 @@ impl<S> Clone for Guide<S> {
             id: self.id.clone(),
             run: self.run,
             desk: Arc::clone(&self.desk),
+            stages: PhantomData,
         }
     }
 }
 
-impl<S> fmt::Debug for Guide<S> {
+impl<S, K> fmt::Debug for Guide<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guide")
             .field("flow", &self.flow)
@@ -288,14 +314,14 @@ impl<S> fmt::Debug for Guide<S> {
 
 /// Where a move led.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moved {
+pub enum Moved<K = StageName> {
     /// To this stage, whose body, if it has one, has ended well.
-    To(StageName),
+    To(K),
     /// To the end.
     Finished,
 }
 
-impl<S: FlowState> Guide<S> {
+impl<S: FlowState, K: StageKey> Guide<S, K> {
     /// The guide's id, which is that of its run.
     pub fn id(&self) -> &RunId {
         &self.id
@@ -305,34 +331,33 @@ impl<S: FlowState> Guide<S> {
     ///
     /// # Panics
     /// Never: a guide that was opened has a view.
-    pub fn view(&self) -> Arc<View<S>> {
-        self.desk
-            .view()
-            .expect("a guide that was opened has a view")
+    pub fn view(&self) -> Arc<View<S, K>> {
+        let view = self.desk.view();
+        typed(view.expect("a guide that was opened has a view"))
     }
 
     /// Follows the views, as they come. One that is slow sees the newest only: nothing waits for it.
-    pub fn watch(&self) -> Changes<S> {
-        Changes(self.desk.watch())
+    pub fn watch(&self) -> Changes<S, K> {
+        Changes(self.desk.watch(), PhantomData)
     }
 
     /// Goes on to the next stage, or to the end.
-    pub fn next(&self) -> Press<S, Moved> {
+    pub fn next(&self) -> Press<S, Moved<K>> {
         self.press(Command::Next, moved)
     }
 
     /// Goes back to the stage that was visited before this one.
-    pub fn back(&self) -> Press<S, Moved> {
+    pub fn back(&self) -> Press<S, Moved<K>> {
         self.press(Command::Back, moved)
     }
 
     /// Passes this stage by, if it is skippable: neither its checks nor what it does when it is left are asked.
-    pub fn skip(&self) -> Press<S, Moved> {
+    pub fn skip(&self) -> Press<S, Moved<K>> {
         self.press(Command::Skip, moved)
     }
 
     /// Tries the body of the stage again, after it failed, or after something was found wrong.
-    pub fn retry(&self) -> Press<S, Moved> {
+    pub fn retry(&self) -> Press<S, Moved<K>> {
         self.press(Command::Retry, moved)
     }
 
@@ -361,7 +386,7 @@ impl<S: FlowState> Guide<S> {
     }
 
     /// Begins again, after a rollback.
-    pub fn start(&self, state: S) -> Press<S, Moved> {
+    pub fn start(&self, state: S) -> Press<S, Moved<K>> {
         self.press(Command::Start(state), moved)
     }
 
@@ -383,7 +408,14 @@ impl<S: FlowState> Guide<S> {
 
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
         Press {
-            guide: self.clone(),
+            guide: Guide {
+                engine: self.engine.clone(),
+                flow: self.flow.clone(),
+                id: self.id.clone(),
+                run: self.run,
+                desk: Arc::clone(&self.desk),
+                stages: PhantomData,
+            },
             command,
             at: None,
             key: None,
@@ -477,11 +509,19 @@ fn unfit_or(id: RunId, unfit: Option<Unfit>, detail: String) -> OpenError {
     }
 }
 
-fn moved(answer: Answer) -> Moved {
+fn moved<K: StageKey>(answer: Answer) -> Moved<K> {
     match answer {
-        Answer::At(Some(stage)) => Moved::To(stage),
+        Answer::At(Some(stage)) => {
+            Moved::To(K::of(&stage).expect("a guide moves to stages of its flow"))
+        }
         _ => Moved::Finished,
     }
+}
+
+/// The view as a driver has it: the same one, if its stages are called by their names.
+fn typed<S: FlowState, K: StageKey>(view: Arc<View<S>>) -> Arc<View<S, K>> {
+    let any: Arc<dyn Any + Send + Sync> = Arc::clone(&view) as _;
+    any.downcast().unwrap_or_else(|_| Arc::new(view.typed()))
 }
 
 fn revision(answer: Answer) -> u64 {
@@ -581,20 +621,20 @@ impl<S: FlowState, T: 'static> IntoFuture for Press<S, T> {
 }
 
 /// The views of a guide, as they come. Made by [`Guide::watch`].
-pub struct Changes<S>(watch::Receiver<Shown<S>>);
+pub struct Changes<S, K = StageName>(watch::Receiver<Shown<S>>, PhantomData<fn() -> K>);
 
-impl<S> fmt::Debug for Changes<S> {
+impl<S, K> fmt::Debug for Changes<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Changes").finish_non_exhaustive()
     }
 }
 
-impl<S> Changes<S> {
+impl<S: FlowState, K: StageKey> Changes<S, K> {
     /// The next view that was not given yet; `None` when the guide is gone, or was closed.
     ///
     /// # Cancel safety
     /// Nothing is lost when this future is dropped.
-    pub async fn next(&mut self) -> Option<Arc<View<S>>> {
+    pub async fn next(&mut self) -> Option<Arc<View<S, K>>> {
         loop {
             self.0.changed().await.ok()?;
             let shown = self.0.borrow_and_update();
@@ -602,7 +642,7 @@ impl<S> Changes<S> {
                 return None;
             }
             if let Some(view) = shown.view.clone() {
-                return Some(view);
+                return Some(typed(view));
             }
         }
     }

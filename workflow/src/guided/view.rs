@@ -4,13 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::decide::Course;
 use super::flow::Flow;
+use super::key::StageKey;
 use super::position::{Event, Failing, Position, Problem, Snapshot, StageName, Status};
 use crate::replay::Timestamp;
 
 /// A guide as of one revision. It does not change: a new one is made for each revision.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct View<S> {
+pub struct View<S, K = StageName> {
     /// The revision: give it with a command, and the command is refused if the guide has moved since.
     pub revision: u64,
     /// What the guide is doing.
@@ -18,17 +19,17 @@ pub struct View<S> {
     /// The person's data.
     pub state: S,
     /// The stage it is at. It stays there when it has ended; absent while it is idle.
-    pub at: Option<StageName>,
+    pub at: Option<K>,
     /// All stages, in the order in which they were written.
-    pub stages: Vec<StageView>,
+    pub stages: Vec<StageView<K>>,
     /// The stages that were visited, in order, each as often as it was.
-    pub history: Vec<StageName>,
+    pub history: Vec<K>,
     /// The stages that were completed, in the order in which they first were.
-    pub completed: Vec<StageName>,
+    pub completed: Vec<K>,
     /// The stages that were skipped or passed over.
-    pub skipped: Vec<StageName>,
+    pub skipped: Vec<K>,
     /// The stages that lie ahead as things stand.
-    pub ahead: Vec<StageName>,
+    pub ahead: Vec<K>,
     /// What the checks found wrong.
     pub problems: Vec<Problem>,
     /// Why the stage failed, if it did.
@@ -50,9 +51,9 @@ pub struct View<S> {
 /// A stage, as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StageView {
+pub struct StageView<K = StageName> {
     /// Its name.
-    pub name: StageName,
+    pub name: K,
     /// What stands above it.
     pub title: String,
     /// What helps to fill it in.
@@ -109,11 +110,11 @@ impl<S: Clone> View<S> {
         };
         let busy = busy || position.status == Status::Working;
         let stages = flow.graph().nodes().iter().map(|node| {
-            let name = StageName::new(node.name.as_str());
+            let name = StageName::new(&*node.name);
             StageView {
                 progress: progress(position, &name),
-                title: node.title.clone().unwrap_or_else(|| node.name.clone()),
-                help: node.help.clone(),
+                title: node.title.as_ref().unwrap_or(&node.name).to_string(),
+                help: node.help.as_deref().map(str::to_owned),
                 name,
             }
         });
@@ -141,6 +142,38 @@ impl<S: Clone> View<S> {
 }
 
 impl<S: Clone> View<S> {
+    /// The same, with the stages of a flow that is known at compile time.
+    pub(super) fn typed<K: StageKey>(&self) -> View<S, K> {
+        let all = |stages: &[StageName]| stages.iter().filter_map(K::of).collect();
+        let stages = self.stages.iter().filter_map(|stage| {
+            Some(StageView {
+                name: K::of(&stage.name)?,
+                title: stage.title.clone(),
+                help: stage.help.clone(),
+                progress: stage.progress,
+            })
+        });
+        View {
+            revision: self.revision,
+            status: self.status,
+            state: self.state.clone(),
+            at: self.at.as_ref().and_then(K::of),
+            stages: stages.collect(),
+            history: all(&self.history),
+            completed: all(&self.completed),
+            skipped: all(&self.skipped),
+            ahead: all(&self.ahead),
+            problems: self.problems.clone(),
+            failure: self.failure.clone(),
+            actions: self.actions,
+            busy: self.busy,
+            durable: self.durable,
+            started_at: self.started_at,
+            completed_at: self.completed_at,
+            events: self.events.clone(),
+        }
+    }
+
     /// The same, of a guide whose run was cancelled by the engine.
     pub(super) fn cancelled(&self) -> Self {
         Self {
