@@ -86,9 +86,8 @@ async fn run(wizard: &Wizard) -> Result<bool, Box<dyn Error>> {
             return Ok(false);
         }
         match obey(wizard, said).await {
-            Ok(()) => {}
-            // These are in the view, and told from there.
-            Err(Refused::Invalid(_) | Refused::Failed(_)) => {}
+            // These refusals are in the view, and told from there.
+            Ok(()) | Err(Refused::Invalid(_) | Refused::Failed(_)) => {}
             Err(Refused::Stopped(why)) => return Err(why.into()),
             Err(refused) => println!("! {refused}"),
         }
