@@ -29,7 +29,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workflow::Engine;
-use workflow::guided::{Guide, OpenError, Press, Progress, Refused, StageKey as _, View};
+use workflow::guided::{Guide, OpenError, Press, Progress, Refused, StageKey, View};
 
 use self::project::{Project, ProjectStage};
 
@@ -128,7 +128,7 @@ fn shown(view: &View<Project, ProjectStage>) -> Value {
     json!({
         "revision": view.revision,
         "status": view.status,
-        "at": view.at.as_ref().map(|at| at.name()),
+        "at": view.at.as_ref().map(StageKey::name),
         // What is asked at a stage: one that is added does not compile before the page can show it.
         "asks": view.at.map(|at| match at {
             ProjectStage::Name => "name",

@@ -257,6 +257,11 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let (true, Body::Block(block)) = (fine, &function.body) else {
         return expand::fallback(&function, &errors.finish());
     };
+    let name = model::workflow_name(&function.sig);
+    let name = match options.flow {
+        Some(flow) => format!("{flow}/{name}"),
+        None => name,
+    };
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
@@ -269,7 +274,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let watched = lock::check(
         &lock::Expanded {
             item: lock::Item::Fragment,
-            name: &model::workflow_name(&function.sig),
+            name: &name,
             ident: &function.sig.ident,
             parameters: &[],
             walked: &walked,
@@ -313,8 +318,9 @@ fn expand_guided(args: TokenStream, item: TokenStream) -> TokenStream {
     };
     let (attrs, ty) = (written.attrs.clone(), written.ty.clone());
     let guided = model::check_guided(written, &name, options, &mut errors);
+    let watched = lock::check_guided(&guided, &name, &mut errors);
     let expanded = expand::guided(&attrs, &ty, &guided, &krate);
-    with(errors, expanded)
+    with(errors, quote!(#expanded #watched))
 }
 
 fn parse(item: TokenStream, name: &str) -> Result<Function, TokenStream> {

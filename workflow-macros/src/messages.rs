@@ -340,6 +340,16 @@ messages! {
     LOCK_WORKFLOW_GONE: "the workflow `{0}` is locked and gone: its live runs would wait, unregistered ({1})",
         "put it back, or give it its old name: `#[workflow(name = \"{0}\")]`; if no run of it is left: `WORKFLOW_LOCK=write:{0} cargo test`";
     LOCK_TWICE: "two workflows are named `{0}`: at {1} and at {2}", "give one of them another name: `#[workflow(name = \"..\")]`";
+    LOCK_STAGE_GONE: "stage `{0}` is locked and gone: guides that are at it, or went by it, would not find it ({1})",
+        "put it back; or raise `version`, and `migrate` the guides that are there";
+    LOCK_STAGE_RENAMED: "stage `{0}` stands where `{1}` was locked: guides know it by its old name ({2})",
+        "keep the old name: `#[stage(name = \"{1}\", ..)]`; or raise `version`, and `migrate` the guides that are there";
+    LOCK_FLOW_DATA: "the data of guides under way cannot be read as `{0}` any more: {1} ({2})",
+        "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias); or raise `version`, and `migrate`";
+    LOCK_FLOW_VERSION: "the flow went back to version {0}, and there may be guides of version {1} ({2})",
+        "versions only grow: write `version = {1}` or more";
+    LOCK_FLOW_GONE: "the flow `{0}` is locked and gone: its guides would wait, unregistered ({1})",
+        "put it back, or give it its old name: `#[guided(id = \"{0}\")]`; if no guide of it is left: `WORKFLOW_LOCK=write:{0} cargo test`";
     LOCK_SOURCES: "`lock!` cannot read the sources: {0}", "name directories or files beside Cargo.toml: `lock!(\"src\", \"examples\")`";
 }
 

@@ -42,6 +42,7 @@ impl Project {
 
     #[undo(create)]
     async fn delete(undone: Undone<Self>) -> Result<(), std::io::Error> {
+        tokio::task::yield_now().await;
         trace().say(format!("delete {:?}", undone.state.repo));
         Ok(())
     }

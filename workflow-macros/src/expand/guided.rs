@@ -24,7 +24,10 @@ pub(crate) fn guided(
 ) -> TokenStream {
     let library = quote!(#krate::guided);
     let private = quote!(#krate::__private);
-    let members = guided.members.iter().map(|kept| member(kept, krate));
+    let members = guided
+        .members
+        .iter()
+        .map(|kept| member(kept, &guided.options.id, krate));
     let key = key(guided, &library, &private);
     let name = &guided.key;
     let graph = graph(guided, &library, &private);
@@ -84,7 +87,7 @@ pub(crate) fn unguided(written: Impl, reports: &[Report]) -> TokenStream {
     }
 }
 
-fn member(kept: &Kept, krate: &TokenStream) -> TokenStream {
+fn member(kept: &Kept, flow: &str, krate: &TokenStream) -> TokenStream {
     match kept {
         Kept::Other(tokens) => tokens.clone(),
         Kept::Plain(function) => plain(function),
@@ -92,7 +95,7 @@ fn member(kept: &Kept, krate: &TokenStream) -> TokenStream {
             let function = plain(function);
             // What is wrong with the attribute itself is said at the one that was written.
             let fragment = respan(quote!(#krate::fragment), *at);
-            quote!(#[#fragment(crate = #krate)] #function)
+            quote!(#[#fragment(crate = #krate, of = #flow)] #function)
         }
     }
 }

@@ -447,6 +447,8 @@ pub(super) fn distance(one: &str, other: &str) -> usize {
 pub(crate) struct ItemOptions {
     pub(crate) name: Option<String>,
     pub(crate) krate: Option<syn::Path>,
+    /// The guided flow whose stage the fragment belongs to.
+    pub(crate) flow: Option<String>,
     /// Another workflow of the crate may have its name, too.
     pub(crate) shares_name: bool,
 }
@@ -483,6 +485,11 @@ impl ItemOptions {
                         errors.push(setting.value_place(), text);
                     }
                     options.shares_name = true;
+                }
+                // What `#[guided]` says to the fragments that it makes.
+                "of" if item == "fragment" => {
+                    let flow = text(setting, "of", "of = \"flow\"", errors);
+                    options.flow = flow.map(|(flow, _)| flow);
                 }
                 "crate" => match &setting.value {
                     Value::Equals(Expr::Path(path)) => options.krate = Some(path.path.clone()),

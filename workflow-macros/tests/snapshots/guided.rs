@@ -3,7 +3,7 @@ impl Project {
     fn is_named(&self, problems: &mut Problems) {
         problems.when(self.name.is_empty(), "name", "a project needs a name");
     }
-    #[workflow::fragment(crate = workflow)]
+    #[workflow::fragment(crate = workflow, of = "project")]
     async fn create(stage: Stage<Self>) -> Result<(), Failure> {
         make(stage.state().name.clone()).await?;
         Ok(())
@@ -191,3 +191,6 @@ impl workflow::guided::Guided for Project {
             ))
     }
 }
+const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
+    "WORKFLOW_LOCK"
+);
