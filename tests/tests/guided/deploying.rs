@@ -173,7 +173,7 @@ async fn the_history_of_a_guide_is_exported_whole() {
     let whole = flow([
         stage("a")
             .start()
-            .body(|stage| edits(stage))
+            .body(edits)
             .leave(takes("leave", 0))
             .undo(|_: Undone<Form>| async { Ok::<_, Unlucky>(()) })
             .undo_step("have", |_: String, _| async { Ok::<_, Unlucky>(()) })

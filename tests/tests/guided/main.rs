@@ -14,6 +14,7 @@ mod edits;
 mod limits;
 mod model;
 mod navigation;
+mod observing;
 mod opening;
 mod reopening;
 mod together;

@@ -13,6 +13,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 
 use super::decide::Asked;
+use super::flow::FlowState;
+use super::observing::Observers;
 use super::position::{Problem, StageName, Status};
 use super::refused::Refused;
 use super::view::View;
@@ -83,6 +85,7 @@ pub(super) struct Shown<S> {
 pub(super) struct Desk<S> {
     inner: Mutex<Inner<S>>,
     shown: watch::Sender<Shown<S>>,
+    pub(super) observers: Observers<S>,
 }
 
 struct Inner<S> {
@@ -133,6 +136,7 @@ impl<S> Desk<S> {
                 stopped: None,
                 closed: false,
             }),
+            observers: Observers::new(),
         }
     }
 
@@ -270,7 +274,7 @@ impl<S> Desk<S> {
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
+impl<S: FlowState> context::Desk for Desk<S> {
     fn left(&self, left: Left) -> bool {
         let mut inner = self.inner();
         inner.present = false;
@@ -284,6 +288,7 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                 let asks = std::mem::take(&mut inner.asks);
                 let waiting = std::mem::take(&mut inner.waiting);
                 if let Some(Parting { view, owed, .. }) = parting {
+                    self.observers.tell(&view);
                     self.show(view);
                     give(owed);
                 } else if cancelled && let Some(view) = self.view() {

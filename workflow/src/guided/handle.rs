@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
+use super::observing::{Heard, Observer, Told};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
 use super::reopening::Reopening;
@@ -213,14 +214,17 @@ impl<S: FlowState> GuideAt<S> {
             .desks
             .desk(run, || Arc::new(Desk::<S>::new()));
         let desk: Arc<dyn std::any::Any + Send + Sync> = desk;
-        match desk.downcast() {
-            Ok(desk) => Ok(Guide {
-                engine: self.engine.clone(),
-                flow: self.flow.clone(),
-                id,
-                run,
-                desk,
-            }),
+        match desk.downcast::<Desk<S>>() {
+            Ok(desk) => {
+                desk.observers.know(&self.flow);
+                Ok(Guide {
+                    engine: self.engine.clone(),
+                    flow: self.flow.clone(),
+                    id,
+                    run,
+                    desk,
+                })
+            }
             Err(_) => Err(OpenError::OtherFlow {
                 id,
                 existing: "another flow of the same name".to_owned(),
@@ -289,6 +293,12 @@ impl<S: FlowState> Guide<S> {
     /// Follows the views, as they come. One that is slow sees the newest only: nothing waits for it.
     pub fn watch(&self) -> Changes<S> {
         Changes(self.desk.watch())
+    }
+
+    /// Has somebody told of what happens from now on: beside the guide, which does not wait for it, and is not concerned when it fails.
+    /// `Ok(ControlFlow::Break(()))` is enough of it.
+    pub fn observe(&self, hears: impl FnMut(&Told<S>) -> Heard + Send + 'static) -> Observer {
+        self.desk.observers.add(Box::new(hears))
     }
 
     /// Goes on to the next stage, or to the end.

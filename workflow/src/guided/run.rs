@@ -157,6 +157,7 @@ impl<S: FlowState> Guide<S> {
             path: step.path,
             unknown: step.unknown,
         }));
+        guide.desk.observers.know(&guide.flow);
         guide.desk.arrive();
         guide.ground.await_desk();
         if begins {
@@ -258,16 +259,22 @@ impl<S: FlowState> Guide<S> {
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
                 self.durable = snapshot;
-                self.show();
+                // Before it is shown: whoever sees it and observes then is told of what comes after.
+                let view = self.shown();
+                self.desk.observers.tell(&view);
+                self.desk.show(view);
                 give(owed);
             }
         }
     }
 
     pub(super) fn show(&self) {
+        self.desk.show(self.shown());
+    }
+
+    fn shown(&self) -> Arc<View<S>> {
         let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
-        let view = View::of(&self.flow, &self.durable, busy);
-        self.desk.show(Arc::new(view));
+        Arc::new(View::of(&self.flow, &self.durable, busy))
     }
 
     /// What the run ends with, if the guide has come to its end. What was to be shown then is shown when that is durable.

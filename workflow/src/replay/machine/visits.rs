@@ -96,6 +96,12 @@ impl Replay {
         self.tree.scope(node)
     }
 
+    /// Whether anything that is recorded lies below a scope.
+    pub fn is_recorded(&self, scope: Scope) -> bool {
+        let mut below = self.tree.under(scope.node).into_iter();
+        below.any(|node| node != scope.node && self.tree.get(node).recorded)
+    }
+
     /// A scope inside a visit for code that is tried beside its body, for the so-manieth time.
     pub fn aside(&mut self, scope: Scope, name: &str, number: u32) -> Scope {
         let mut at = scope.node;
