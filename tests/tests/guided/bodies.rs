@@ -5,7 +5,7 @@ use std::time::Duration;
 use workflow::guided::{
     Failing, FailingKind, Interrupt, Moved, Refused, Revisit, Stage, Status, stage,
 };
-use workflow::{Backoff, Failure, Fragment, fragment, join, sleep, step};
+use workflow::{Backoff, Failure, Fragment, fragment, join, recv, sleep, step};
 use workflow_tests::{SlowStore, World, late, pass};
 
 use super::{Effect, Form, engine, flow, have, history, killed, one, rested, started, trace};
@@ -491,4 +491,44 @@ async fn a_stage_with_retries_goes_on_trying_after_a_restart() {
         (guide.view().status, guide.view().attempts),
         (Status::Waiting, 3)
     );
+}
+
+static ANSWER: workflow::Channel<u32> = workflow::Channel::new("answer");
+
+#[fragment]
+async fn takes_an_answer(fails: usize) -> Result<(), Failure> {
+    let answer = recv!(answer, ANSWER).await?;
+    trace().say(answer.to_string());
+    tries(fails).await?;
+    Ok(())
+}
+
+// A message that was taken is not taken again, and not waited for again, when the body is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_retry_keeps_the_messages_that_were_taken() {
+    let flow = flow([
+        stage("a").start().to("b"),
+        stage("b").body(|_| takes_an_answer(2)).to("c"),
+        stage("c").terminal(),
+    ]);
+    let world = World::new();
+    let engine = engine(&world, &flow).await;
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    let moving = tokio::spawn(guide.next().into_future());
+    engine.send("g", &ANSWER, &7).await.unwrap();
+    assert!(moving.await.unwrap().is_err());
+    engine.send("g", &ANSWER, &8).await.unwrap();
+    assert_eq!(trace().take(), ["7", "try"]);
+    assert!(guide.retry().await.is_err());
+    assert_eq!(trace().take(), ["7", "try"]);
+    // Also after a restart.
+    drop(engine);
+    let engine = super::engine(&killed(&world, guide).await, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    rested(&guide).await;
+    // Its plain code was replayed.
+    assert_eq!(trace().take(), ["7"]);
+    guide.retry().await.unwrap();
+    assert_eq!(trace().take(), ["7", "try"]);
 }

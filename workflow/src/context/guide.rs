@@ -150,6 +150,12 @@ impl Ground {
         self.run().replay().forget(Location::root().branch(stage));
     }
 
+    /// Deletes, with the next batch, what a visit has recorded.
+    pub fn forget_visit(&self, stage: &str, number: u32) {
+        let visit = visit_location(stage, number);
+        self.run().replay().forget(visit);
+    }
+
     // ===== the ledger =====
 
     /// A visit has effects that are undone by the stage's own undo; it is `done`, or not yet.

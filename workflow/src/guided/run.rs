@@ -389,6 +389,7 @@ impl<S: FlowState> Guide<S> {
         };
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
+        self.prune(&snapshot.position);
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
             noted,
@@ -397,6 +398,26 @@ impl<S: FlowState> Guide<S> {
             owed: Vec::new(),
         });
         Ok(())
+    }
+
+    /// Visits that nothing goes on from any more are deleted with the position that enters another. What they did is in the ledger.
+    fn prune(&self, next: &Position) {
+        for (stage, before) in &self.now.position.visits {
+            let Some(entered) = next.visits.get(stage).filter(|it| *it != before) else {
+                continue;
+            };
+            let hooks = self.flow.plan().hooks(stage);
+            let works = hooks.is_some_and(|hooks| hooks.body.is_some());
+            let gone = match (entered.first == entered.last, works) {
+                (true, _) => before.first..=before.last,
+                // It has what it did when it was left, and each time is one of its own.
+                (false, false) => before.last..=before.last,
+                (false, true) => continue,
+            };
+            for number in gone {
+                self.ground.forget_visit(stage.as_str(), number);
+            }
+        }
     }
 
     /// Answers, when what the guide has said so far is durable.

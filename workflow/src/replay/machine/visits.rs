@@ -227,7 +227,7 @@ impl Replay {
                 continue;
             }
             match self.tree.get(node).op.as_ref().map(|pending| &pending.op) {
-                Some(_) if self.kept_at(node).is_some() => {}
+                Some(_) if self.is_kept(node) => {}
                 Some(Doing::Step(_) | Doing::Rolling(_)) => {
                     frontier.effects.push(self.tree.location_of(node));
                 }
