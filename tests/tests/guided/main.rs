@@ -16,6 +16,7 @@ mod model;
 mod navigation;
 mod observing;
 mod opening;
+mod parallel;
 mod reopening;
 mod together;
 mod undoing;
@@ -46,6 +47,16 @@ impl Trace {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(what.into());
+    }
+
+    /// How much was said so far.
+    fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What was said since.
+    fn since(&self, count: usize) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[count..].to_vec()
     }
 
     fn take(&self) -> Vec<String> {

@@ -75,7 +75,9 @@ async fn what_was_completed_is_undone_newest_first_and_the_guide_begins_again() 
     );
     assert!(view.completed.is_empty() && view.skipped.is_empty());
     assert_eq!(guide.next().await, Err(Refused::NotRunning(Status::Idle)));
+    // GDE-VAL-11
     assert_eq!(guide.check().await, Ok(vec![]));
+    assert_eq!(*guide.view(), *view);
     // GDE-RBK-09
     guide.rollback().await.unwrap();
     assert_eq!(trace().take(), [""; 0]);

@@ -357,9 +357,14 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
 fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
     let failure = error.downcast_ref::<Failure>();
     let at = failure.map(|failure| failure.location().to_string());
+    let text = error.to_string();
     Failing {
         kind: FailingKind::Error,
-        text: error.to_string(),
+        text: if text.is_empty() {
+            "it failed, and does not say why".to_owned()
+        } else {
+            text
+        },
         at: at.into_iter().filter(|at| !at.is_empty()).collect(),
     }
 }
