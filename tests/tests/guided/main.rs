@@ -16,7 +16,9 @@ mod limits;
 mod migration;
 mod model;
 mod navigation;
+mod observing;
 mod opening;
+mod parallel;
 mod reopening;
 mod together;
 mod undoing;
@@ -47,6 +49,16 @@ impl Trace {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(what.into());
+    }
+
+    /// How much was said so far.
+    fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What was said since.
+    fn since(&self, count: usize) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[count..].to_vec()
     }
 
     fn take(&self) -> Vec<String> {

@@ -64,6 +64,11 @@ impl Ground {
         self.run().host().now()
     }
 
+    /// Waits by the engine's timers, without a record.
+    pub fn sleep(&self, duration: Duration) -> BoxFut<'static, ()> {
+        self.run().host().sleep(duration)
+    }
+
     /// The run does not rest as long as this is held.
     pub fn stay_up(&self) -> Up {
         Up::stay(self.run())
@@ -145,6 +150,12 @@ impl Ground {
         self.run().replay().forget(Location::root().branch(stage));
     }
 
+    /// Deletes, with the next batch, what a visit has recorded.
+    pub fn forget_visit(&self, stage: &str, number: u32) {
+        let visit = visit_location(stage, number);
+        self.run().replay().forget(visit);
+    }
+
     // ===== the ledger =====
 
     /// A visit has effects that are undone by the stage's own undo; it is `done`, or not yet.
@@ -197,6 +208,9 @@ impl Ground {
     }
 }
 
+/// Where a visit waits before its code begins.
+const PAUSING: &str = "\0pause";
+
 /// The code of a run.
 pub type GroundCode = BoxFut<'static, Result<Finished, Park>>;
 
@@ -208,6 +222,19 @@ impl Visiting {
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
+    }
+
+    /// Waits before its code begins, without a record; nothing when the code has begun before.
+    pub fn pause(&self, until: Timestamp) -> Option<Limit> {
+        let mut replay = self.0.run().replay();
+        if replay.is_recorded(self.0.scope()) {
+            return None;
+        }
+        let pause = replay.aside(self.0.scope(), PAUSING, 1);
+        Some(Limit {
+            ticket: replay.limit(pause, until),
+            run: Arc::clone(self.0.run()),
+        })
     }
 
     /// Gives it a time limit.

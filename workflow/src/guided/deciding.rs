@@ -18,6 +18,8 @@ pub(super) struct Deciding {
     guard: BoxFut<'static, bool>,
     /// Those who asked, with their keys.
     asked: Vec<(Answering, Option<String>)>,
+    /// When its time is up, if that is limited.
+    late: Option<BoxFut<'static, ()>>,
     _up: Up,
 }
 
@@ -36,6 +38,11 @@ impl<S: FlowState> Guide<S> {
                 self.deciding = Some(Deciding {
                     guard,
                     asked: vec![(answering, key)],
+                    late: self
+                        .flow
+                        .plan()
+                        .hooks_timeout
+                        .map(|limit| self.ground.sleep(limit)),
                     _up: self.ground.stay_up(),
                 });
             }
@@ -50,7 +57,16 @@ impl<S: FlowState> Guide<S> {
         };
         let polled = catch_unwind(AssertUnwindSafe(|| deciding.guard.as_mut().poll(task)));
         let refused = match polled {
-            Ok(Poll::Pending) => return false,
+            Ok(Poll::Pending) => {
+                let late = deciding.late.as_mut();
+                if !late.is_some_and(|late| late.as_mut().poll(task).is_ready()) {
+                    return false;
+                }
+                let limit = self.flow.plan().hooks_timeout.unwrap_or_default();
+                Some(Refused::Late(format!(
+                    "the exit guard took longer than {limit:?}"
+                )))
+            }
             Ok(Poll::Ready(true)) => None,
             Ok(Poll::Ready(false)) => Some(Refused::GuardSaidNo),
             Err(panic) => Some(Refused::Panicked(said(&*panic))),

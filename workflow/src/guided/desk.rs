@@ -13,7 +13,9 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 
 use super::decide::Asked;
+use super::flow::FlowState;
 use super::migrate::Unfit;
+use super::observing::Observers;
 use super::position::{Problem, StageName, Status};
 use super::refused::Refused;
 use super::view::View;
@@ -86,6 +88,7 @@ pub(super) struct Shown<S> {
 pub(super) struct Desk<S> {
     inner: Mutex<Inner<S>>,
     shown: watch::Sender<Shown<S>>,
+    pub(super) observers: Observers<S>,
 }
 
 struct Inner<S> {
@@ -158,6 +161,7 @@ impl<S> Desk<S> {
                 closed: false,
                 unfit: None,
             }),
+            observers: Observers::new(),
         }
     }
 
@@ -320,7 +324,7 @@ impl<S> Desk<S> {
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
+impl<S: FlowState> context::Desk for Desk<S> {
     fn left(&self, left: Left) -> bool {
         let mut inner = self.inner();
         inner.present = false;
@@ -334,6 +338,7 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                 let asks = std::mem::take(&mut inner.asks);
                 let waiting = std::mem::take(&mut inner.waiting);
                 if let Some(Parting { view, owed, .. }) = parting {
+                    self.observers.tell(&view);
                     self.show(view);
                     give(owed);
                 } else if cancelled && let Some(view) = self.view() {

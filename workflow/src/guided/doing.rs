@@ -61,6 +61,8 @@ impl<S: FlowState> Guide<S> {
             wishes: Arc::clone(&self.wishes),
         };
         let cx = visiting.cx();
+        let limit = self.flow.plan().hooks_timeout;
+        let limit = limit.map(|limit| visiting.limit(self.ground.now().after(limit)));
         let code = Box::pin(async move {
             let aside = guiding::aside(cx, LEAVING).await?;
             leave(stage).begin(aside.cx()).await
@@ -71,7 +73,7 @@ impl<S: FlowState> Guide<S> {
             what: What::Leave,
             answering: Some(answering),
             key,
-            limit: None,
+            limit,
             visiting: Some(visiting),
         });
         self.show();
@@ -122,9 +124,14 @@ impl<S: FlowState> Guide<S> {
         let body = self.flow.plan().hooks(&visit.stage);
         let body = body.and_then(|hooks| hooks.body.clone());
         let (cx, name) = (visiting.cx(), visit.stage.to_string());
+        let pause = visit.not_before.filter(|at| *at > self.ground.now());
+        let pause = pause.and_then(|until| visiting.pause(until));
         let code = Box::pin(async move {
             // A body that the code no longer has leaves nothing to do.
             let Some(body) = body else { return Ok(()) };
+            if let Some(pause) = pause {
+                std::future::poll_fn(|task| pause.poll(task)).await;
+            }
             if new && keeps.is_some() {
                 guiding::keep(cx.clone(), name, first, number).await?;
             }
@@ -207,12 +214,18 @@ impl<S: FlowState> Guide<S> {
     /// What there is to say of that.
     pub(super) fn late(&self) -> Failing {
         let at = self.now.position.at.as_ref();
-        let hooks = at.and_then(|at| self.flow.plan().hooks(at));
-        let limit = hooks.and_then(|hooks| hooks.timeout).unwrap_or_default();
         let stage = at.map_or("", |at| at.as_str());
+        let leaves = matches!(&self.doing, Some(doing) if doing.what == What::Leave);
+        let (what, limit) = if leaves {
+            ("leaving the stage", self.flow.plan().hooks_timeout)
+        } else {
+            let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+            ("the stage", hooks.and_then(|hooks| hooks.timeout))
+        };
+        let limit = limit.unwrap_or_default();
         Failing {
             kind: FailingKind::TimedOut,
-            text: format!("the stage `{stage}` took longer than {limit:?}"),
+            text: format!("{what} `{stage}` took longer than {limit:?}"),
             at: Vec::new(),
         }
     }
@@ -273,6 +286,17 @@ impl<S: FlowState> Guide<S> {
             Ok(()) => true,
             Err(failing) => failing.kind == FailingKind::Error,
         };
+        let again = ended.as_ref().err().and_then(|failing| {
+            let now = self.ground.now();
+            self.course().tries_again(failing, now)
+        });
+        if let Some(again) = again {
+            let state = self.now.state.clone();
+            self.arm(&again);
+            if self.commit(again, state, None, false).is_ok() {
+                return self.enter_live(None);
+            }
+        }
         let mut answer = match ended {
             Ok(()) => {
                 next.settle();
@@ -333,9 +357,14 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
 fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
     let failure = error.downcast_ref::<Failure>();
     let at = failure.map(|failure| failure.location().to_string());
+    let text = error.to_string();
     Failing {
         kind: FailingKind::Error,
-        text: error.to_string(),
+        text: if text.is_empty() {
+            "it failed, and does not say why".to_owned()
+        } else {
+            text
+        },
         at: at.into_iter().filter(|at| !at.is_empty()).collect(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use serde::de::DeserializeOwned;
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::migrate::Migrations;
+use super::observing::{Analytics, Sink, Told};
 use super::position::{Problems, StageName};
 use super::stage::{Stage, Undone, Work};
 use crate::codec::BoxError;
 use crate::context::{BoxFut, Cancellation, Fragment, Recorded, StepError};
+use crate::replay::Backoff;
 
 /// What a flow asks of the person's data: `S` is written with every revision.
 pub trait FlowState: Recorded + Clone + Send + Sync + 'static {}
@@ -84,6 +87,9 @@ pub(super) struct Plan<S> {
     pub(super) exit: Option<ExitGuard<S>>,
     pub(super) reopens: bool,
     pub(super) migrations: Migrations,
+    pub(super) analytics: Option<Analytics<S>>,
+    pub(super) sink: Option<Sink>,
+    pub(super) hooks_timeout: Option<Duration>,
 }
 
 /// Takes a step of a stage back, with what it gave.
@@ -115,6 +121,9 @@ pub(super) struct Hooks<S> {
     pub(super) revisit: Revisit,
     pub(super) interrupt: Interrupt,
     pub(super) timeout: Option<Duration>,
+    /// So often its body is tried again by itself.
+    pub(super) retries: u32,
+    pub(super) backoff: Backoff,
     pub(super) undo: Option<Undo<S>>,
     pub(super) undo_unfinished: bool,
     pub(super) steps: Vec<UndoneStep<S>>,
@@ -131,6 +140,9 @@ impl<S> Flow<S> {
             exit: None,
             reopens: false,
             migrations: Migrations::new(),
+            analytics: None,
+            sink: None,
+            hooks_timeout: None,
         }
     }
 
@@ -196,6 +208,9 @@ pub struct FlowBuilder<S> {
     exit: Option<ExitGuard<S>>,
     reopens: bool,
     migrations: Migrations,
+    analytics: Option<Analytics<S>>,
+    sink: Option<Sink>,
+    hooks_timeout: Option<Duration>,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -229,6 +244,30 @@ impl<S> FlowBuilder<S> {
     /// `back` from a guide that was completed takes it up again. It is refused by default.
     pub fn reopen(mut self, reopens: bool) -> Self {
         self.reopens = reopens;
+        self
+    }
+
+    /// Told of everything that happens to guides of this flow, before all observers. As with those, nothing that goes wrong in it
+    /// concerns the guide.
+    pub fn analytics(
+        mut self,
+        analytics: impl Fn(&Told<S>) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.analytics = Some(Arc::new(move |told| {
+            analytics(told).map(|()| ControlFlow::Continue(()))
+        }));
+        self
+    }
+
+    /// Told what goes wrong in observers, and in [`analytics`](Self::analytics). It is logged by default.
+    pub fn on_observer_error(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// How long what a stage does when it is left may take, and the exit guard; as long as they like by default. Zero is no limit, too.
+    pub fn hooks_timeout(mut self, timeout: Duration) -> Self {
+        self.hooks_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
         self
     }
 
@@ -319,6 +358,9 @@ impl<S> FlowBuilder<S> {
             exit: self.exit,
             reopens: self.reopens,
             migrations: self.migrations,
+            analytics: self.analytics,
+            sink: self.sink,
+            hooks_timeout: self.hooks_timeout,
         })))
     }
 }
@@ -335,6 +377,8 @@ pub struct StageBuilder<S> {
     revisit: Revisit,
     interrupt: Interrupt,
     timeout: Option<Duration>,
+    retries: u32,
+    backoff: Backoff,
     undo: Option<Undo<S>>,
     undo_unfinished: bool,
     steps: Vec<UndoneStep<S>>,
@@ -352,6 +396,8 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         revisit: Revisit::Keep,
         interrupt: Interrupt::Ask,
         timeout: None,
+        retries: 0,
+        backoff: Backoff::DEFAULT,
         undo: None,
         undo_unfinished: false,
         steps: Vec::new(),
@@ -475,6 +521,14 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// Its body is tried again by itself so often when it fails, panics or takes too long, before the stage is shown as failed. Each try
+    /// is a visit that keeps what succeeded, as when a person tries again.
+    pub fn retries(mut self, retries: u32, backoff: Backoff) -> Self {
+        self.retries = retries;
+        self.backoff = backoff;
+        self
+    }
+
     /// Takes back what a visit of the stage did, when the guide is rolled back: called once per visit that was left by `next`, newest
     /// first, and again while it fails. It may come twice, if the process ends while it runs.
     pub fn undo<F, E>(mut self, undo: impl Fn(Undone<S>) -> F + Send + Sync + 'static) -> Self
@@ -571,6 +625,8 @@ impl<S> StageBuilder<S> {
             revisit: self.revisit,
             interrupt: self.interrupt,
             timeout: self.timeout,
+            retries: self.retries,
+            backoff: self.backoff,
             undo: self.undo,
             undo_unfinished: self.undo_unfinished,
         }

@@ -12,6 +12,7 @@ use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
 use super::key::{Guided, StageKey};
 use super::migrate::{self, Unfit};
+use super::observing::{Heard, Observer, Told};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
 use super::reopening::Reopening;
@@ -259,15 +260,18 @@ impl<S: FlowState, K: StageKey> GuideAt<S, K> {
             .desks
             .desk(run, || Arc::new(Desk::<S>::new()));
         let desk: Arc<dyn Any + Send + Sync> = desk;
-        match desk.downcast() {
-            Ok(desk) => Ok(Guide {
-                engine: self.engine.clone(),
-                flow: self.flow.clone(),
-                id,
-                run,
-                desk,
-                stages: PhantomData,
-            }),
+        match desk.downcast::<Desk<S>>() {
+            Ok(desk) => {
+                desk.observers.know(&self.flow);
+                Ok(Guide {
+                    engine: self.engine.clone(),
+                    flow: self.flow.clone(),
+                    id,
+                    run,
+                    desk,
+                    stages: PhantomData,
+                })
+            }
             Err(_) => Err(OpenError::OtherFlow {
                 id,
                 existing: "another flow of the same name".to_owned(),
@@ -339,6 +343,12 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
     /// Follows the views, as they come. One that is slow sees the newest only: nothing waits for it.
     pub fn watch(&self) -> Changes<S, K> {
         Changes(self.desk.watch(), PhantomData)
+    }
+
+    /// Has somebody told of what happens from now on: beside the guide, which does not wait for it, and is not concerned when it fails.
+    /// `Ok(ControlFlow::Break(()))` is enough of it.
+    pub fn observe(&self, hears: impl FnMut(&Told<S>) -> Heard + Send + 'static) -> Observer {
+        self.desk.observers.add(Box::new(hears))
     }
 
     /// Goes on to the next stage, or to the end.

@@ -52,6 +52,7 @@ mod graph;
 mod handle;
 mod key;
 mod migrate;
+mod observing;
 mod position;
 mod refused;
 mod reopening;
@@ -65,6 +66,7 @@ pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, s
 pub use graph::{Exit, Graph, Node};
 pub use handle::{Changes, Guide, GuideAt, Moved, OpenError, Press};
 pub use key::{Guided, StageKey};
+pub use observing::{Heard, Observer, Told};
 pub use position::{Entry, Event, Failing, FailingKind, Problem, Problems, StageName, Status};
 pub use refused::Refused;
 pub use stage::{Edit, Editing, Stage, Undone};

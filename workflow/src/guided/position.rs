@@ -263,6 +263,9 @@ pub(super) struct Visit {
     /// When its time is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deadline: Option<Timestamp>,
+    /// It is tried again by itself, and not before then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) not_before: Option<Timestamp>,
 }
 
 /// The visits that a stage has had.
@@ -300,6 +303,9 @@ pub(super) struct Position {
     pub(super) skipped: Vec<StageName>,
     pub(super) visits: BTreeMap<StageName, Visits>,
     pub(super) live: Option<Visit>,
+    /// Which try of the body it is, of those that it makes by itself.
+    #[serde(default)]
+    pub(super) attempts: u32,
     pub(super) problems: Vec<Problem>,
     pub(super) failure: Option<Failing>,
     /// The keys of commands that were obeyed, the newest last, each with the revision that it led to.
@@ -346,6 +352,7 @@ impl Position {
             skipped: Vec::new(),
             visits: BTreeMap::new(),
             live: None,
+            attempts: 0,
             problems: Vec::new(),
             failure: None,
             answered: Vec::new(),
@@ -441,6 +448,7 @@ impl Position {
                 first: visits.first,
                 entry,
                 deadline: None,
+                not_before: None,
             });
             self.status = Status::Working;
         }

@@ -41,6 +41,8 @@ pub enum Refused {
     Failed(Failing),
     /// What the stage does when it is left failed: the person stays.
     Leave(Failing),
+    /// An exit guard took longer than hooks may. Nothing changed.
+    Late(String),
     /// The flow's own code, a check, a guard or an edit, panicked. Nothing changed.
     Panicked(String),
     /// The position does not survive the codec, or is over the payload limit.
@@ -83,6 +85,7 @@ impl fmt::Display for Refused {
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),
             Self::Leave(failing) => write!(f, "the stage could not be left: {failing}"),
+            Self::Late(text) => f.write_str(text),
             Self::Panicked(text) => write!(f, "the flow's own code panicked: {text}"),
             Self::Encode(text) => write!(f, "it cannot be recorded: {text}"),
             Self::Store(text) => write!(f, "it is not durable yet: {text}"),

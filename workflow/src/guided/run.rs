@@ -250,6 +250,7 @@ impl<S: FlowState> Guide<S> {
             path: step.path,
             unknown: step.unknown,
         }));
+        guide.desk.observers.know(&guide.flow);
         guide.desk.arrive();
         guide.ground.await_desk();
         if begins {
@@ -369,16 +370,22 @@ impl<S: FlowState> Guide<S> {
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
                 self.durable = snapshot;
-                self.show();
+                // Before it is shown: whoever sees it and observes then is told of what comes after.
+                let view = self.shown();
+                self.desk.observers.tell(&view);
+                self.desk.show(view);
                 give(owed);
             }
         }
     }
 
     pub(super) fn show(&self) {
+        self.desk.show(self.shown());
+    }
+
+    fn shown(&self) -> Arc<View<S>> {
         let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
-        let view = View::of(&self.flow, &self.durable, busy);
-        self.desk.show(Arc::new(view));
+        Arc::new(View::of(&self.flow, &self.durable, busy))
     }
 
     /// What the run ends with, if the guide has come to its end. What was to be shown then is shown when that is durable.
@@ -494,6 +501,7 @@ impl<S: FlowState> Guide<S> {
         };
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
+        self.prune(&snapshot.position);
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
             noted,
@@ -502,6 +510,26 @@ impl<S: FlowState> Guide<S> {
             owed: Vec::new(),
         });
         Ok(())
+    }
+
+    /// Visits that nothing goes on from any more are deleted with the position that enters another. What they did is in the ledger.
+    fn prune(&self, next: &Position) {
+        for (stage, before) in &self.now.position.visits {
+            let Some(entered) = next.visits.get(stage).filter(|it| *it != before) else {
+                continue;
+            };
+            let hooks = self.flow.plan().hooks(stage);
+            let works = hooks.is_some_and(|hooks| hooks.body.is_some());
+            let gone = match (entered.first == entered.last, works) {
+                (true, _) => before.first..=before.last,
+                // It has what it did when it was left, and each time is one of its own.
+                (false, false) => before.last..=before.last,
+                (false, true) => continue,
+            };
+            for number in gone {
+                self.ground.forget_visit(stage.as_str(), number);
+            }
+        }
     }
 
     /// Answers, when what the guide has said so far is durable.

@@ -32,6 +32,8 @@ pub struct View<S, K = StageName> {
     pub ahead: Vec<K>,
     /// What the checks found wrong.
     pub problems: Vec<Problem>,
+    /// Which try of the stage's body it is, of those that it makes by itself: 1 unless its stage has retries, 0 when it has no body.
+    pub attempts: u32,
     /// Why the stage failed, if it did.
     pub failure: Option<Failing>,
     /// What may be asked of it now.
@@ -129,6 +131,7 @@ impl<S: Clone> View<S> {
             skipped: position.skipped.clone(),
             ahead: if ends { Vec::new() } else { ahead(&course) },
             problems: position.problems.clone(),
+            attempts: position.attempts,
             failure: position.failure.clone(),
             actions: Actions::of(flow, position, busy),
             busy,
@@ -166,6 +169,7 @@ impl<S: Clone> View<S> {
             problems: self.problems.clone(),
             failure: self.failure.clone(),
             actions: self.actions,
+            attempts: self.attempts,
             busy: self.busy,
             durable: self.durable,
             started_at: self.started_at,

@@ -182,7 +182,9 @@ impl Replay {
                 );
                 in_flight.notify.push((node, stamp, started));
             }
-            if let Body::Taken(messages) = &queued.body {
+            if let Body::Taken(messages) = &queued.body
+                && !queued.kept
+            {
                 takes.extend(messages.iter().map(|message| message.arrival));
             }
             sent.extend(queued.sent.map(|sent| *sent));

@@ -326,6 +326,8 @@ struct Queued {
     class: Class,
     /// True for `now!` and `version!`: no body may begin before it is durable.
     choice: bool,
+    /// Of an earlier visit: what it says was done to others before.
+    kept: bool,
     /// The operation that waits for this record to be durable, and is no outcome of it.
     notify: Option<(u32, u32)>,
     /// What is done to others in the same transaction.
@@ -727,6 +729,7 @@ impl Queued {
             body,
             class,
             choice: false,
+            kept: false,
             notify: None,
             sent: None,
         }

@@ -96,6 +96,12 @@ impl Replay {
         self.tree.scope(node)
     }
 
+    /// Whether anything that is recorded lies below a scope.
+    pub fn is_recorded(&self, scope: Scope) -> bool {
+        let mut below = self.tree.under(scope.node).into_iter();
+        below.any(|node| node != scope.node && self.tree.get(node).recorded)
+    }
+
     /// A scope inside a visit for code that is tried beside its body, for the so-manieth time.
     pub fn aside(&mut self, scope: Scope, name: &str, number: u32) -> Scope {
         let mut at = scope.node;
@@ -221,7 +227,7 @@ impl Replay {
                 continue;
             }
             match self.tree.get(node).op.as_ref().map(|pending| &pending.op) {
-                Some(_) if self.kept_at(node).is_some() => {}
+                Some(_) if self.is_kept(node) => {}
                 Some(Doing::Step(_) | Doing::Rolling(_)) => {
                     frontier.effects.push(self.tree.location_of(node));
                 }
