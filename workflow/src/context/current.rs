@@ -169,7 +169,7 @@ impl Drop for Entered {
     }
 }
 
-/// A token that says when an attempt of a step is no longer wanted.
+/// A token that says when an attempt of a step, or of an operation, is no longer wanted.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Token>);
 
@@ -193,7 +193,7 @@ impl Cancellation {
         }
     }
 
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Release);
         let wakers = std::mem::take(&mut *self.wakers());
         wakers.into_iter().flatten().for_each(Waker::wake);

@@ -537,6 +537,7 @@ impl Driver {
             }
         }
         self.live.report(&self.inner, records);
+        self.inner.grew(&self.live, records.len());
     }
 
     // ===== resting =====

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::hooks::{ErrorEvent, Retry};
+use super::long::Length;
 use crate::replay::{AttemptState, Body, Finished, Location, Record, RunId, RunKey};
 
 /// A run in memory.
@@ -38,6 +39,7 @@ pub(crate) struct Live {
     awaited_by: OnceLock<RunId>,
     /// What it published last, as JSON, if it did since it came into memory.
     progress: Mutex<Option<String>>,
+    pub(super) length: Length,
     /// The task that drives it.
     task: Mutex<Task>,
 }
@@ -96,6 +98,7 @@ impl Live {
             failing: Mutex::default(),
             awaited_by: OnceLock::new(),
             progress: Mutex::default(),
+            length: Length::default(),
             task: Mutex::default(),
         }
     }

@@ -6,7 +6,6 @@
 mod board;
 mod builder;
 mod cancel;
-mod clock;
 mod control;
 mod desks;
 mod driver;
@@ -15,6 +14,7 @@ mod handle;
 mod hooks;
 mod host;
 mod live;
+mod long;
 mod mail;
 mod preflight;
 mod quarantine;
@@ -35,9 +35,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+pub use crate::clock::{Clock, SystemClock, TokioClock};
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
-pub use clock::{Clock, SystemClock, TokioClock};
 pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
@@ -61,6 +61,7 @@ use desks::Desks;
 use hooks::Reporter;
 use host::Random;
 use live::Live;
+use long::Long;
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
@@ -119,6 +120,9 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
     pub(crate) desks: Desks,
+    pub(crate) long: Long,
+    /// From so many records on a history is long.
+    pub(crate) long_history: u64,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.

@@ -166,6 +166,7 @@ impl Inner {
         let workflow = course.entry().map_or("", |entry| entry.name);
         let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
         live.follows(row.last_seq);
+        self.grew(&live, history.len());
         if let Some((parent, _)) = &row.parent
             && !row.detached
         {
