@@ -97,7 +97,7 @@ pub fn fragment(
 /// comment is the help that a person is shown.
 ///
 /// Beside the `impl` there is an enum of the stages, `ProjectStage` for `Project`, and `Project` is
-/// `Guided`: `Engine::builder().guide::<Project>()`, `engine.guide::<Project>("acme")`.
+/// `guided::Guided`: `Engine::builder().guide::<Project>()`, `engine.guide::<Project>("acme")`.
 ///
 /// | on a function | it is | its shape |
 /// |---|---|---|

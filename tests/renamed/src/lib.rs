@@ -8,9 +8,10 @@
 
 use std::fmt::Error;
 
+use wf::guided::{Problems, Stage, Undone};
 use wf::{
-    attempt, fragment, join, join_all, race, recv, removed, send, sleep, step, version, workflow,
-    Channel, Failure, Request, RunId,
+    attempt, fragment, guided, join, join_all, race, recv, removed, send, sleep, step, version,
+    workflow, Channel, Failure, Request, RunId,
 };
 
 /// What comes.
@@ -39,6 +40,49 @@ pub async fn settle(total: &mut u64, n: u64) -> Result<(), Failure> {
 #[fragment]
 pub async fn peek(n: u64) -> Result<u64, Failure> {
     reserve("peek", n).await
+}
+
+/// What a person is asked for.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Form {
+    /// How many.
+    pub number: u64,
+}
+
+#[guided(id = "form")]
+impl Form {
+    /// How many?
+    #[stage(start, to = [hold if Self::is_many, done])]
+    fn number() {}
+
+    #[check(number)]
+    fn is_a_number(&self, problems: &mut Problems) {
+        problems.when(self.number == 0, "number", "at least one");
+    }
+
+    #[stage(to = [done], timeout = "5s")]
+    async fn hold(mut stage: Stage<Self>) -> Result<(), Failure> {
+        let held = reserve("form", stage.state().number).await?;
+        stage.edit(move |form| form.number = held).await
+    }
+
+    #[undo(hold)]
+    async fn release(undone: Undone<Self>) -> Result<(), Error> {
+        std::future::ready(undone.finished).await;
+        Ok(())
+    }
+
+    #[stage(terminal)]
+    fn done() {}
+
+    #[exit_guard]
+    const fn may_leave(&self) -> bool {
+        !self.is_many()
+    }
+
+    const fn is_many(&self) -> bool {
+        self.number > 1
+    }
 }
 
 /// Uses all of the language.
@@ -124,6 +168,8 @@ pub async fn teller(to: RunId) -> Result<u64, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use wf::guided::Moved;
+
     use super::*;
 
     #[tokio::test]
@@ -156,6 +202,19 @@ mod tests {
         let answer = run.request(&ASK, &5).await.expect("it answers");
         assert_eq!(answer, 25);
         assert_eq!(run.result().await.expect("it ends"), 20);
+    }
+
+    #[tokio::test]
+    async fn a_guided_flow_works_under_another_name_of_the_library() {
+        let builder = wf::Engine::builder().guide::<Form>();
+        let engine = builder.store(wf::MemoryStore::new()).build().await;
+        let engine = engine.expect("a memory store opens");
+        let guide = engine.guide::<Form>("a").start(Form { number: 2 }).await;
+        let guide = guide.expect("it is new");
+        assert_eq!(guide.next().await, Ok(Moved::To(FormStage::Hold)));
+        assert_eq!(guide.view().state.number, 3);
+        assert_eq!(guide.next().await, Ok(Moved::To(FormStage::Done)));
+        assert_eq!(guide.next().await, Ok(Moved::Finished));
     }
 
     // UA-07: what is in a fragment is told apart by the site of its call.
