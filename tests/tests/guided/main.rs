@@ -13,6 +13,7 @@ mod limits;
 mod migration;
 mod model;
 mod navigation;
+mod nesting;
 mod opening;
 mod together;
 mod undoing;

@@ -222,6 +222,7 @@ async fn press(guide: &Guide<Form>, press: Press) -> Result<Came, Refused> {
     moved.map(|moved| match moved {
         Moved::Finished => Came::End,
         Moved::To(stage) => Came::To(names.into_iter().find(|name| stage == *name).unwrap()),
+        Moved::Inside { .. } => panic!("nothing is in a stage of this flow"),
     })
 }
 

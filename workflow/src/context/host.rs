@@ -64,6 +64,11 @@ pub trait Host: Send + Sync {
 pub trait Desk: Any + Send + Sync {
     /// The run has left memory; true when somebody at the desk wants it back.
     fn left(&self, left: Left) -> bool;
+
+    /// What parts of the run's code share, whatever the desk is.
+    fn shared(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
 }
 
 /// How a run left memory.

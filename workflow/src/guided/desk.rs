@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 
 use super::decide::Asked;
+use super::levels::{Editing, Levels};
 use super::migrate::Unfit;
 use super::position::{Problem, StageName, Status};
 use super::refused::Refused;
@@ -37,6 +38,10 @@ pub(super) enum Command<S> {
     Cancel,
     Rollback,
     Start(S),
+    /// Changes the data of the flow in a stage that lies there.
+    EditWithin(String, Editing),
+    /// Gives up the flow in a stage that lies there.
+    CancelWithin(String),
 }
 
 impl<S> Command<S> {
@@ -47,8 +52,8 @@ impl<S> Command<S> {
             Self::Skip => Asked::Skip,
             Self::Retry => Asked::Retry,
             Self::Check => Asked::Check,
-            Self::Edit(_) => Asked::Edit,
-            Self::Cancel => Asked::Cancel,
+            Self::Edit(_) | Self::EditWithin(..) => Asked::Edit,
+            Self::Cancel | Self::CancelWithin(_) => Asked::Cancel,
             Self::Rollback => Asked::Rollback,
             Self::Start(_) => Asked::Start,
         }
@@ -60,9 +65,14 @@ impl<S> Command<S> {
 pub(super) enum Answer {
     /// The guide is at this stage, or at its end.
     At(Option<StageName>),
+    /// A flow in a stage is at this stage of its own.
+    Inside(String, StageName),
     Found(Vec<Problem>),
     Revision(u64),
 }
+
+/// The key of whoever asked.
+pub(super) type Key = Option<String>;
 
 /// Whoever waits for an answer.
 pub(super) type Answering = oneshot::Sender<Result<Answer, Refused>>;
@@ -81,6 +91,8 @@ pub(super) struct Shown<S> {
 
 pub(super) struct Desk<S> {
     inner: Mutex<Inner<S>>,
+    /// Who waits for the end of a body is among these, whether the loop is there meanwhile or not.
+    pub(super) levels: Arc<Levels>,
     shown: watch::Sender<Shown<S>>,
 }
 
@@ -91,8 +103,6 @@ struct Inner<S> {
     waker: Option<Waker>,
     /// What is shown, and who is answered, when the guide's end is durable.
     parting: Option<(Arc<View<S>>, Vec<Owed>)>,
-    /// Who waits for the end of the body under way, whether the loop is there meanwhile or not.
-    waiting: Vec<Answering>,
     /// How many wait for the guide to be opened, and who is told when the last of them goes.
     openers: usize,
     deserted: Option<Waker>,
@@ -126,13 +136,18 @@ pub(super) enum Laid {
 
 impl<S> Desk<S> {
     pub(super) fn new() -> Self {
+        Self::within(Arc::default())
+    }
+
+    /// That of a flow in a stage. Nobody comes to it.
+    pub(super) fn within(levels: Arc<Levels>) -> Self {
         Self {
+            levels,
             inner: Mutex::new(Inner {
                 asks: VecDeque::new(),
                 present: false,
                 waker: None,
                 parting: None,
-                waiting: Vec::new(),
                 openers: 0,
                 deserted: None,
             }),
@@ -243,16 +258,6 @@ impl<S> Desk<S> {
         self.shown.send_modify(|shown| shown.view = Some(view));
     }
 
-    /// Somebody waits for the end of the body that begins.
-    pub(super) fn wait(&self, answering: Answering) {
-        self.inner().waiting.push(answering);
-    }
-
-    /// Those who wait for the end of the body.
-    pub(super) fn waiting(&self) -> Vec<Answering> {
-        std::mem::take(&mut self.inner().waiting)
-    }
-
     /// The guide has come to its end: what is shown and answered when that is durable.
     pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
         self.inner().parting = Some((view, owed));
@@ -269,7 +274,7 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
             Left::Ended { cancelled } => {
                 let parting = inner.parting.take();
                 let asks = std::mem::take(&mut inner.asks);
-                let waiting = std::mem::take(&mut inner.waiting);
+                let waiting = self.levels.waiting();
                 if let Some((view, owed)) = parting {
                     self.show(view);
                     give(owed);
@@ -293,13 +298,18 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                 inner.parting = None;
                 // Dropped, they say that it stopped; that has to be known by then.
                 let asks = std::mem::take(&mut inner.asks);
-                let waiting = std::mem::take(&mut inner.waiting);
+                let waiting = self.levels.waiting();
                 drop(inner);
                 self.shown.send_modify(|shown| shown.stopped = Some(why));
                 drop((asks, waiting));
             }
         }
         false
+    }
+
+    fn shared(&self) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+        let levels: Arc<dyn std::any::Any + Send + Sync> = self.levels.clone();
+        Some(levels)
     }
 }
 

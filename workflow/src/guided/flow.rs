@@ -1,5 +1,6 @@
 //! A flow: its graph, and the code behind it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::migrate::Migrations;
+use super::nested::AnyFlow;
 use super::position::{Problems, StageName};
 use super::stage::{Stage, Undone, Work};
 use crate::codec::BoxError;
@@ -79,6 +81,8 @@ pub(super) struct Plan<S> {
     pub(super) history: usize,
     pub(super) exit: Option<ExitGuard<S>>,
     pub(super) migrations: Migrations,
+    /// The flows that may be in stages of it.
+    pub(super) nests: BTreeMap<String, Arc<dyn AnyFlow>>,
 }
 
 /// The code behind a stage.
@@ -107,6 +111,7 @@ impl<S> Flow<S> {
             history: usize::MAX,
             exit: None,
             migrations: Migrations::new(),
+            nests: BTreeMap::new(),
         }
     }
 
@@ -171,6 +176,7 @@ pub struct FlowBuilder<S> {
     history: usize,
     exit: Option<ExitGuard<S>>,
     migrations: Migrations,
+    nests: BTreeMap<String, Arc<dyn AnyFlow>>,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -219,6 +225,13 @@ impl<S> FlowBuilder<S> {
         F: Future<Output = bool> + Send + 'static,
     {
         self.exit = Some(Arc::new(move |state| Box::pin(may_leave(state))));
+        self
+    }
+
+    /// Another flow may be in stages of this one: their code goes through it with [`Flow::guide`].
+    pub fn nests<T: FlowState>(mut self, flow: &Flow<T>) -> Self {
+        self.nests
+            .insert(flow.name().to_owned(), Arc::new(flow.clone()));
         self
     }
 
@@ -287,6 +300,7 @@ impl<S> FlowBuilder<S> {
             history: self.history,
             exit: self.exit,
             migrations: self.migrations,
+            nests: self.nests,
         })))
     }
 }

@@ -150,9 +150,11 @@ impl<S: FlowState> GuideAt<S> {
     /// # Cancel safety
     /// Nothing is changed by opening, so nothing is lost when this future is dropped.
     pub async fn open(self) -> Result<Option<Guide<S>>, OpenError> {
-        let id = RunId::new(self.id.as_str())?;
         let inner = &self.engine.inner;
+        // A guide that a workflow waits for has the id of a child run, which nobody else could start.
+        let id = RunId::from_stored(&self.id);
         let Some(row) = inner.store.find(&id).await? else {
+            RunId::new(self.id.as_str())?;
             return Ok(None);
         };
         if row.workflow != self.flow.name() {
@@ -292,6 +294,13 @@ pub enum Moved {
     To(StageName),
     /// To the end.
     Finished,
+    /// A flow in the stage moved.
+    Inside {
+        /// The way to it.
+        path: String,
+        /// Its stage.
+        to: StageName,
+    },
 }
 
 impl<S: FlowState> Guide<S> {
@@ -362,6 +371,16 @@ impl<S: FlowState> Guide<S> {
     /// Begins again, after a rollback.
     pub fn start(&self, state: S) -> Press<S, Moved> {
         self.press(Command::Start(state), moved)
+    }
+
+    /// A flow that is in a stage of this one, and whose data is a `T`: `path` is what the view says of it. It need not be there; what is
+    /// asked of it then is refused.
+    pub fn within<T: FlowState>(&self, path: impl Into<String>) -> Inside<S, T> {
+        Inside {
+            guide: self.clone(),
+            path: path.into(),
+            data: PhantomData,
+        }
     }
 
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
@@ -448,6 +467,7 @@ fn unfit_or(id: RunId, unfit: Option<Unfit>, detail: String) -> OpenError {
 fn moved(answer: Answer) -> Moved {
     match answer {
         Answer::At(Some(stage)) => Moved::To(stage),
+        Answer::Inside(path, to) => Moved::Inside { path, to },
         _ => Moved::Finished,
     }
 }
@@ -539,6 +559,47 @@ impl<S: FlowState, T: 'static> IntoFuture for Press<S, T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.give())
+    }
+}
+
+/// A flow in a stage of a guide. Made by [`Guide::within`].
+pub struct Inside<S, T> {
+    guide: Guide<S>,
+    path: String,
+    data: PhantomData<fn() -> T>,
+}
+
+impl<S, T> fmt::Debug for Inside<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside")
+            .field("guide", &self.guide)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: FlowState, T: FlowState> Inside<S, T> {
+    /// It as it stands, if it is there and its data is a `T`.
+    pub fn view(&self) -> Option<Arc<View<T>>> {
+        let level = self.guide.desk.levels.at(&self.path)?;
+        let (_, view) = level.shows?;
+        view.downcast().ok()
+    }
+
+    /// Changes the person's data in it.
+    pub fn edit(&self, edit: impl FnOnce(&mut T) + Send + 'static) -> Press<S, u64> {
+        let edit = Box::new(move |data: &mut dyn std::any::Any| {
+            let data = data.downcast_mut();
+            data.map(edit).is_some()
+        });
+        let command = Command::EditWithin(self.path.clone(), edit);
+        self.guide.press(command, revision)
+    }
+
+    /// Gives it up, and not what it is in: the code that awaits it gets a failure.
+    pub fn cancel(&self) -> Press<S, u64> {
+        let command = Command::CancelWithin(self.path.clone());
+        self.guide.press(command, revision)
     }
 }
 

@@ -193,6 +193,8 @@ pub enum FailingKind {
     Interrupted,
     /// It took longer than the stage's time limit.
     TimedOut,
+    /// A flow in it was given up by the person.
+    NestedCancelled,
 }
 
 /// Something that happened to a guide, told with the revision that it led to.
@@ -286,6 +288,9 @@ pub enum Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     pub(super) format: u32,
+    /// The flow, of one that is in a stage of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) flow: Option<String>,
     pub(super) version: u32,
     pub(super) fingerprint: u64,
     pub(super) revision: u64,
@@ -332,6 +337,7 @@ impl Position {
     pub(super) fn idle(version: u32, fingerprint: u64) -> Self {
         Self {
             format: FORMAT,
+            flow: None,
             version,
             fingerprint,
             revision: 0,

@@ -6,23 +6,34 @@
 //! 3. The last batch takes the guide back to before it began: there is no instant at which it is half there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::Poll;
+
+use serde_json::Value;
 
 use super::desk::{Answer, Answering};
 use super::doing::{Doing, What};
 use super::flow::{Flow, FlowState};
-use super::position::{Failing, Position, StageName, Status};
+use super::nested::{self, AnyFlow, all_of};
+use super::position::{Failing, Position, Snapshot, StageName, Status};
 use super::refused::Refused;
 use super::run::{Guide, INITIAL, said};
-use super::stage::Undone;
 use crate::codec::BoxError;
-use crate::context::{Park, Unmaking};
+use crate::context::{BoxFut, Park, Unmaking};
 use crate::replay::{LedgerEntry, Location, Segment};
 
 /// So often an undo is tried in one go.
 const ATTEMPTS: u32 = 4;
 
 impl<S: FlowState> Guide<S> {
+    /// The name of a stage's undo in the ledger, which is the whole run's.
+    fn undo_of(&self, stage: &StageName) -> String {
+        if self.ground.base().is_root() {
+            return stage.to_string();
+        }
+        format!("{}/{stage}", self.flow.name())
+    }
+
     /// Makes or completes the ledger's entries of the visits that a move leaves and enters.
     pub(super) fn arm(&self, next: &Position) {
         let (before, plan) = (&self.now.position, self.flow.plan());
@@ -34,22 +45,29 @@ impl<S: FlowState> Guide<S> {
                 || next.visits.get(left) != Some(visits)
                 || next.completed_at.is_some())
         {
-            self.ground.arm(left.as_str(), visits.last, true);
+            self.ground
+                .arm(left.as_str(), visits.last, self.undo_of(left), true);
         }
         if let Some(entered) = next.at.as_ref().filter(|entered| undone(entered))
             && let Some(visits) = next.visits.get(entered)
             && before.visits.get(entered) != Some(visits)
         {
-            self.ground.arm(entered.as_str(), visits.last, false);
+            self.ground
+                .arm(entered.as_str(), visits.last, self.undo_of(entered), false);
         }
     }
 
     pub(super) fn roll_back(&mut self, answering: Answering, key: Option<String>) {
+        for given_up in self.give_up() {
+            let _ = given_up.send(Err(Refused::Busy));
+        }
+        // What only waited was not given up while it ran.
+        self.gave_up = false;
         let next = self.course().rolls_back();
         let state = self.now.state.clone();
         match self.commit(next, state, key) {
             Ok(()) => {
-                self.desk.wait(answering);
+                self.desk.levels.wait(self.ground.base(), answering);
                 self.undo();
             }
             Err(refused) => self.owe(answering, Err(refused)),
@@ -58,9 +76,11 @@ impl<S: FlowState> Guide<S> {
 
     /// Begins to undo, or goes on with it.
     pub(super) fn undo(&mut self) {
-        let (flow, state) = (self.flow.clone(), self.now.state.clone());
+        let flow = self.flow.clone();
+        let state = serde_json::to_value(&self.now.state);
         let unmaking = self.ground.undoing();
         let code = Box::pin(async move {
+            let state = state?;
             unmaking.said().await;
             while let Some(entry) = unmaking.newest() {
                 undo(&unmaking, &flow, &state, entry).await?;
@@ -108,41 +128,52 @@ impl<S: FlowState> Guide<S> {
                 Err(Refused::Failed(failing))
             }
         };
-        for answering in self.desk.waiting() {
+        for answering in self.desk.levels.waiting_at(&self.ground.base().clone()) {
             self.owe(answering, answer.clone());
         }
     }
+}
+
+/// What a visit of a stage is undone by, whatever the data of its flow is.
+#[derive(Clone)]
+pub(super) struct Unmade {
+    /// Also when the visit did not come to a good end.
+    pub(super) unfinished: bool,
+    #[expect(clippy::type_complexity, reason = "named once")]
+    pub(super) undo:
+        Arc<dyn Fn(u32, bool, Value) -> BoxFut<'static, Result<(), BoxError>> + Send + Sync>,
 }
 
 /// Undoes one entry, trying again while it fails.
 async fn undo<S: FlowState>(
     unmaking: &Unmaking,
     flow: &Flow<S>,
-    state: &S,
+    state: &Value,
     entry: LedgerEntry,
 ) -> Result<(), BoxError> {
-    let stage = flow.stage_name(&entry.undo);
-    let hooks = stage.as_ref().and_then(|stage| flow.plan().hooks(stage));
-    let (Some(stage), Some(hooks)) = (stage.clone(), hooks) else {
-        return Err(missing(&entry));
+    // Of a flow in a stage, or of this one.
+    let (unmade, state) = match entry.undo.split_once('/') {
+        Some((name, stage)) => {
+            let flows = all_of(&flow.plan().nests);
+            let flow = flows.iter().find(|flow| flow.name() == name);
+            let unmade = flow.and_then(|flow| flow.undo(stage));
+            let snapshot = unmaking.position::<Snapshot<Value>>(&entry)?;
+            (unmade, snapshot.state)
+        }
+        None => (AnyFlow::undo(flow, &entry.undo), state.clone()),
     };
-    let Some(undo) = &hooks.undo else {
+    let Some(unmade) = unmade else {
         return Err(missing(&entry));
     };
     let finished = entry.output.is_some();
-    if !finished && !hooks.undo_unfinished {
+    if !finished && !unmade.unfinished {
         unmaking.undone(&entry, Ok(()), Some("unfinished")).await;
         return Ok(());
     }
     let mut entry = entry;
     for tried in 1..=ATTEMPTS {
-        let undone = Undone {
-            stage: stage.clone(),
-            visit: visit_of(&entry.location),
-            finished,
-            state: state.clone(),
-        };
-        let ended = match catch_unwind(AssertUnwindSafe(|| undo(undone))) {
+        let visit = visit_of(&entry.location);
+        let ended = match nested::begin(&unmade, visit, finished, state.clone()) {
             Ok(mut undoing) => {
                 std::future::poll_fn(|task| {
                     let polled = AssertUnwindSafe(|| undoing.as_mut().poll(task));
@@ -151,7 +182,7 @@ async fn undo<S: FlowState>(
                 })
                 .await
             }
-            Err(panic) => Err(said(&*panic).into()),
+            Err(error) => Err(error),
         };
         let text = ended.as_ref().err().map(ToString::to_string);
         unmaking.undone(&entry, ended, None).await;
@@ -175,9 +206,8 @@ fn missing(entry: &LedgerEntry) -> BoxError {
 
 /// The number of the visit that a location lies in.
 fn visit_of(location: &Location) -> u32 {
-    let number = location.segments().find_map(|segment| match segment {
-        Segment::Iter(number) => u32::try_from(number).ok(),
-        _ => None,
-    });
-    number.unwrap_or_default()
+    match location.segments().last() {
+        Some(Segment::Iter(number)) => u32::try_from(number).unwrap_or_default(),
+        _ => 0,
+    }
 }

@@ -281,7 +281,7 @@ impl Replay {
                 Doing::Now { .. }
                 | Doing::Boundary(_)
                 | Doing::Sent(_)
-                | Doing::Asked(_)
+                | Doing::Asked { .. }
                 | Doing::Child(_) => {}
             }
         }

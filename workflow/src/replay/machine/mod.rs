@@ -76,7 +76,7 @@ pub use facts::Pinned;
 pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
 pub use kept::Kept;
 pub use load::HistoryError;
-pub use notes::{Noted, Noting, newest_position, position_location};
+pub use notes::{Noted, Noting, base_of, newest_positions, position_location};
 pub use visits::{Alive, Held};
 
 use super::{
@@ -180,7 +180,7 @@ pub enum Op {
         to: Location,
     },
     /// What the library's own code has to answer. Ask `poll_claim` beside `poll_outcome`.
-    Asked,
+    Asked(Kind),
     /// What could not even be begun, recorded as a failure of the site.
     Failed {
         /// What was to be done.
@@ -202,7 +202,7 @@ impl Op {
             Self::Child(_) => Kind::Child,
             Self::Failed { kind, .. } => *kind,
             Self::Rollback { .. } => Kind::Rollback,
-            Self::Asked => Kind::Stage,
+            Self::Asked(kind) => *kind,
         }
     }
 }
