@@ -6,6 +6,7 @@
 )]
 
 mod bodies;
+mod branches;
 mod cancelling;
 mod checks;
 mod edits;

@@ -200,9 +200,8 @@ impl Op {
             Self::Send { .. } => Kind::Send,
             Self::Reply { .. } => Kind::Reply,
             Self::Child(_) => Kind::Child,
-            Self::Failed { kind, .. } => *kind,
+            Self::Failed { kind, .. } | Self::Asked(kind) => *kind,
             Self::Rollback { .. } => Kind::Rollback,
-            Self::Asked(kind) => *kind,
         }
     }
 }
