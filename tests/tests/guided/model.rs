@@ -286,7 +286,7 @@ async fn random_commands_lead_where_the_model_says() {
 }
 
 /// The effects that are recorded to have succeeded.
-async fn succeeded(world: &World) -> BTreeSet<String> {
+pub(super) async fn succeeded(world: &World) -> BTreeSet<String> {
     let row = world.store.find(&RunId::new("g").unwrap()).await.unwrap();
     let Some(row) = row else {
         return BTreeSet::new();

@@ -1,5 +1,8 @@
 //! Flows in stages of others.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use workflow::guided::{
     FailingKind, Flow, FlowBuilder, Guide, Moved, OpenError, Problem, Refused, Stage, StageBuilder,
@@ -8,7 +11,7 @@ use workflow::guided::{
 use workflow::replay::RunId;
 use workflow::store::Store as _;
 use workflow::{Engine, Failure, Fragment, RunState, fragment, step, workflow};
-use workflow_tests::{World, pass};
+use workflow_tests::{Fault, FaultStore, World, pass};
 
 use super::{Effect, Form, completed, described, have, history, killed, rested, trace};
 
@@ -668,6 +671,129 @@ async fn where_the_migration_of_a_flow_within_is_given_up_all_is_as_it_was() {
     assert_eq!(after, before);
     let guide = opened(&world.crash(), &around(&first).build().unwrap()).await;
     assert_eq!(within(&guide.view()), ("one", Status::Waiting));
+}
+
+/// What a person sees of where they are.
+type Seen = (String, Option<String>, Status);
+
+fn seen(view: &View<Form>) -> Seen {
+    let within = view.nested.last().and_then(|inner| inner.at.as_ref());
+    (
+        view.at.as_ref().unwrap().to_string(),
+        within.map(ToString::to_string),
+        view.status,
+    )
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Button {
+    Next,
+    Back,
+}
+
+/// Presses; false when the store says nothing any more.
+async fn pressed(guide: &Guide<Form>, button: Button) -> bool {
+    let press = match button {
+        Button::Next => guide.next(),
+        Button::Back => guide.back(),
+    };
+    let came = tokio::time::timeout(Duration::from_secs(1), press.into_future()).await;
+    !matches!(came, Err(_) | Ok(Err(Refused::Stopped(_))))
+}
+
+// GDE-NST-06 GDE-CRX-03
+#[tokio::test(start_paused = true)]
+async fn a_kill_after_any_commit_loses_no_level_and_repeats_nothing_that_succeeded() {
+    let slow = |name: &'static str| {
+        move |_: Stage<Bank>| {
+            super::one(Effect {
+                millis: 5,
+                ..effect(name)
+            })
+        }
+    };
+    let inner = Flow::<Bank>::builder("billing")
+        .stage(stage("one").start().to("two"))
+        .stage(stage("two").body(slow("two")).terminal())
+        .build()
+        .unwrap();
+    let flow = around(&inner).build().unwrap();
+    let script = [
+        Button::Next,
+        Button::Next,
+        Button::Back,
+        Button::Next,
+        Button::Back,
+        Button::Back,
+        Button::Next,
+        Button::Next,
+        Button::Next,
+    ];
+    let at = |stage: &str, within: Option<&str>| -> Seen {
+        (stage.to_owned(), within.map(str::to_owned), Status::Waiting)
+    };
+    let expected = [
+        at("a", None),
+        at("n", Some("one")),
+        at("n", Some("two")),
+        at("n", Some("one")),
+        at("n", Some("two")),
+        at("n", Some("one")),
+        at("a", None),
+        at("n", Some("one")),
+        at("n", Some("two")),
+        at("c", None),
+    ];
+    let (mut cut, mut interrupted, mut whole) = (2, 0, false);
+    while !whole {
+        let world = World::new();
+        let faults = (0..cut).map(|_| Fault::None);
+        let faults = faults.chain(std::iter::repeat_n(Fault::Before, 1_000));
+        let store = FaultStore::over(&world.store, faults);
+        let first = world.engine().shared_store(Arc::new(store.clone()));
+        let first = first.guided(&flow).build().await.unwrap();
+        let starting = first.guided(&flow, "g").start(Form::default());
+        let guide = tokio::time::timeout(Duration::from_secs(1), starting).await;
+        let mut done = 0;
+        if let Ok(Ok(guide)) = &guide {
+            while done < script.len() && pressed(guide, script[done]).await {
+                done += 1;
+                assert_eq!(seen(&guide.view()), expected[done], "cut {cut}");
+            }
+        }
+        whole = done == script.len();
+        drop((guide, first));
+        tokio::task::yield_now().await;
+        let world = world.crash();
+        let recorded = super::model::succeeded(&world).await;
+        let engine = engine(&world, &flow).await;
+        let guide = engine.guided(&flow, "g").open_or_start(Form::default);
+        let guide = guide.await.unwrap();
+        rested(&guide).await;
+        if guide.view().status == Status::Failed {
+            interrupted += 1;
+            guide.retry().await.unwrap();
+        }
+        if seen(&guide.view()) == at("n", None) {
+            // The flow within had ended, and the way on was not recorded.
+            guide.next().await.unwrap();
+        }
+        let now = seen(&guide.view());
+        if now != expected[done] {
+            done += 1;
+            assert_eq!(now, expected[done], "cut {cut}");
+        }
+        while done < script.len() {
+            assert!(pressed(&guide, script[done]).await);
+            done += 1;
+            assert_eq!(seen(&guide.view()), expected[done], "cut {cut}");
+        }
+        for again in trace().take() {
+            assert!(!recorded.contains(&again), "cut {cut}: {again}");
+        }
+        cut += 1;
+    }
+    assert!(cut > 15 && interrupted > 1, "{cut} {interrupted}");
 }
 
 // ===== a guide in a workflow, and a workflow in a stage =====
