@@ -81,22 +81,12 @@ pub(super) fn alive<S: FlowState>(
                 }
             })
             .collect();
-        let root = alive.iter().any(|alive| alive.base.is_root());
-        if !root {
+        if !alive.iter().any(|alive| alive.base.is_root()) {
             alive.push(Alive {
                 base: Location::root(),
                 visit: None,
                 earlier: Vec::new(),
             });
-        }
-        for alive in &mut alive {
-            // Where it has an outcome, what led to it is over.
-            let ended = |record: &Record| {
-                record.location == alive.base && matches!(record.body, replay::Body::Ended(_))
-            };
-            if !alive.base.is_root() && history.iter().any(ended) {
-                alive.visit = None;
-            }
         }
         alive
     }
