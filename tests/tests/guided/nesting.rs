@@ -10,7 +10,7 @@ use workflow::guided::{
 };
 use workflow::replay::RunId;
 use workflow::store::Store as _;
-use workflow::{Engine, Failure, Fragment, RunState, fragment, step, workflow};
+use workflow::{Engine, Failure, Fragment, RunState, fragment, join, step, workflow};
 use workflow_tests::{Fault, FaultStore, World, pass};
 
 use super::{Effect, Form, completed, described, have, history, killed, rested, trace};
@@ -659,8 +659,7 @@ async fn where_the_migration_of_a_flow_within_is_given_up_all_is_as_it_was() {
     let slow = questions()
         .version(2)
         .migrate_async(1, |_, _| std::future::pending());
-    let flow = around(&slow.build().unwrap());
-    let flow = flow.version(2).migrate(1, Ok).build().unwrap();
+    let flow = around(&slow.build().unwrap()).build().unwrap();
     let engine = engine(&world, &flow).await;
     let opening = tokio::spawn(engine.guided(&flow, "g").open());
     pass(10).await;
@@ -671,6 +670,105 @@ async fn where_the_migration_of_a_flow_within_is_given_up_all_is_as_it_was() {
     assert_eq!(after, before);
     let guide = opened(&world.crash(), &around(&first).build().unwrap()).await;
     assert_eq!(within(&guide.view()), ("one", Status::Waiting));
+}
+
+// One that was left outward is over: nobody asks for its migration.
+#[tokio::test(start_paused = true)]
+async fn a_flow_within_that_is_over_needs_no_migration() {
+    let (world, first) = (World::new(), billing());
+    let guide = in_n(&world, &around(&first).build().unwrap()).await;
+    guide.back().await.unwrap();
+    let world = killed(&world, guide).await;
+    let second = questions().version(2).build().unwrap();
+    let guide = opened(&world, &around(&second).build().unwrap()).await;
+    assert_eq!(history(&guide.view()), ["a"]);
+    assert!(inside("one", &guide.next().await.unwrap()));
+}
+
+// What waits within, and whoever waits for it, is over with the stage.
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_a_stage_holds_for_the_flow_in_it() {
+    let inner = Flow::<Bank>::builder("billing")
+        .stage(stage("one").start().to("two"))
+        .stage(
+            stage("two")
+                .body(|_: Stage<Bank>| {
+                    super::one(Effect {
+                        millis: 10_000,
+                        ..effect("slow")
+                    })
+                })
+                .terminal(),
+        )
+        .build()
+        .unwrap();
+    let flow = described([
+        stage("a").start().to("n"),
+        through("n", &inner).timeout(Duration::from_secs(1)).to("c"),
+        stage("c").terminal(),
+    ]);
+    let flow = flow.nests(&inner).build().unwrap();
+    let guide = in_n(&World::new(), &flow).await;
+    let Err(Refused::Failed(failing)) = guide.next().await else {
+        panic!("{:#?}", guide.view());
+    };
+    assert_eq!(failing.kind, FailingKind::TimedOut);
+    let view = guide.view();
+    assert_eq!((view.status, view.nested.len()), (Status::Failed, 0));
+}
+
+#[fragment]
+async fn two_at_once(flow: Flow<Bank>) -> Result<(), Failure> {
+    let (left, right) = join!(
+        both,
+        left = flow.guide(Bank::default()).await?,
+        right = flow.guide(Bank::default()).await?,
+    )
+    .await?;
+    have(effect(&format!("{} and {}", left.iban, right.iban))).await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_flows_in_one_stage_one_is_gone_through_after_the_other() {
+    let inner = billing();
+    let in_stage = inner.clone();
+    let flow = described([
+        stage("a").start().to("n"),
+        stage("n")
+            .body(move |_: Stage<Form>| two_at_once(in_stage.clone()))
+            .to("c"),
+        stage("c").terminal(),
+    ]);
+    let (world, flow) = (World::new(), flow.nests(&inner).build().unwrap());
+    let guide = super::started(&world, &flow).await;
+    let paths = ["n/both/left/guide", "n/both/right/guide"];
+    let to = |moved: Moved| match moved {
+        Moved::Inside { path, to } => (path, to.to_string()),
+        _ => panic!("{moved:?}"),
+    };
+    guide.next().await.unwrap();
+    for (path, iban) in paths.iter().zip(["l", "r"]) {
+        let edit = guide
+            .within::<Bank>(*path)
+            .edit(|bank| bank.iban = iban.into());
+        edit.await.unwrap();
+    }
+    assert_eq!(
+        to(guide.next().await.unwrap()),
+        (paths[0].into(), "two".into())
+    );
+    assert_eq!(
+        to(guide.next().await.unwrap()),
+        (paths[1].into(), "one".into())
+    );
+    let guide = opened(&killed(&world, guide).await, &flow).await;
+    assert_eq!(
+        to(guide.next().await.unwrap()),
+        (paths[1].into(), "two".into())
+    );
+    assert!(matches!(guide.next().await, Ok(Moved::To(stage)) if stage == "c"));
+    assert_eq!(trace().take(), ["l and r"]);
 }
 
 /// What a person sees of where they are.

@@ -10,6 +10,7 @@ use std::task::Waker;
 
 use super::decide::Asked;
 use super::desk::{Answering, Key};
+use super::position::StageName;
 use super::view::NestedView;
 use crate::context::BoxFut;
 use crate::replay::Location;
@@ -231,9 +232,23 @@ impl Levels {
         self.state().waiting.push((base.clone(), answering));
     }
 
-    /// Those who wait for the code of this flow's stage.
+    /// Those who wait for the code of this flow's stage, or for that of one within it: with the one the other is over.
     pub(super) fn waiting_at(&self, base: &Location) -> Vec<Answering> {
-        self.take_waiting(|at| at == base)
+        self.take_waiting(|at| at.is_under(base))
+    }
+
+    /// Where another flow is that is in the same stage as this one.
+    pub(super) fn beside(&self, base: &Location) -> Option<(String, StageName)> {
+        let around = self.around(base);
+        let state = self.state();
+        let mut others = state.inside.iter().filter(|level| {
+            let apart = !level.base.is_under(base) && !base.is_under(&level.base);
+            apart && level.base != around && level.base.is_under(&around)
+        });
+        others.find_map(|level| {
+            let (view, _) = level.shows.as_ref()?;
+            Some((path_of(&level.base), view.at.clone()?))
+        })
     }
 
     /// Those who wait for anything.

@@ -120,9 +120,15 @@ async fn newest<S: FlowState>(
     let Some(written) = ground.position::<Written>()? else {
         return Ok(Newest::None(ground.input(INITIAL)?));
     };
+    let own = written.position.version == flow.version();
     let flows = all_of(&flow.plan().nests);
-    let within = ground.positions_within::<Written>().into_iter();
+    let within = ground.positions_within::<Written>();
+    let root = (Location::root(), written);
+    let around: Vec<_> = within.iter().chain([&root]).cloned().collect();
     let old: Vec<_> = within
+        .into_iter()
+        // What another version of the flow around began is over, and so is what is in it.
+        .filter(|(base, _)| own && is_alive(base, &around))
         .filter_map(|(base, Written { position })| {
             let name = position.flow.as_ref()?;
             let flow = flows.iter().find(|flow| flow.name() == name)?;
@@ -130,7 +136,6 @@ async fn newest<S: FlowState>(
             moves.then(|| (base, Arc::clone(flow)))
         })
         .collect();
-    let own = written.position.version == flow.version();
     if own && old.is_empty() {
         return match ground.position()? {
             Some(recorded) => Ok(Newest::Recorded(recorded)),
@@ -166,6 +171,19 @@ async fn newest<S: FlowState>(
             reason: ParkReason::Version,
             detail,
         }
+    })
+}
+
+/// Whether a flow lies in what is under way of all flows around it.
+fn is_alive(base: &Location, positions: &[(Location, Written)]) -> bool {
+    let mut around = positions
+        .iter()
+        .filter(|(around, _)| around != base && base.is_under(around));
+    around.all(|(around, Written { position })| {
+        position.live.as_ref().is_some_and(|live| {
+            let visit = guiding::visit_location(around, live.stage.as_str(), live.number);
+            base.is_under(&visit)
+        })
     })
 }
 
@@ -506,10 +524,17 @@ impl<S: FlowState> Guide<S> {
             // A `next` that led to the end goes on in the flow around this one.
             let levels = Arc::clone(&self.desk.levels);
             let around = levels.around(self.ground.base());
+            let beside = levels.beside(self.ground.base());
             for committing in &mut self.committing {
                 for (answering, answer) in std::mem::take(&mut committing.owed) {
-                    match answer {
-                        Ok(Answer::At(None)) => levels.follow(&around, answering, None),
+                    let ends = answer == Ok(Answer::At(None));
+                    match &beside {
+                        // The stage is not over: another flow is in it.
+                        Some((path, at)) if ends => {
+                            let answer = Answer::Inside(path.clone(), at.clone());
+                            committing.owed.push((answering, Ok(answer)));
+                        }
+                        None if ends => levels.follow(&around, answering, None),
                         _ => committing.owed.push((answering, answer)),
                     }
                 }
