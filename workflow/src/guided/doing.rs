@@ -316,7 +316,9 @@ fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
     let at = failure.map(|failure| failure.location().to_string());
     Failing {
         kind: kind_of(failure),
-        text: error.to_string(),
+        text: Some(error.to_string())
+            .filter(|text| !text.trim().is_empty())
+            .unwrap_or_else(|| "the stage failed, and does not say why".to_owned()),
         at: at.into_iter().filter(|at| !at.is_empty()).collect(),
     }
 }
