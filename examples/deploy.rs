@@ -47,7 +47,7 @@ async fn weigh(parcel: &str) -> usize {
 mod today {
     use super::{Failure, Shop, pack, reserve, sleep, workflow};
 
-    #[workflow(name = "order")]
+    #[workflow(name = "order", shared_name)]
     pub(crate) async fn order(item: String, #[state] shop: Shop) -> Result<String, Failure> {
         reserve(&shop, &item).await?;
         let parcel = pack(&shop, &item).await?;
@@ -60,7 +60,7 @@ mod today {
 mod renamed {
     use super::{Failure, Shop, pack, reserve, sleep, weigh, workflow};
 
-    #[workflow(name = "order")]
+    #[workflow(name = "order", shared_name)]
     pub(crate) async fn order(item: String, #[state] shop: Shop) -> Result<String, Failure> {
         reserve(&shop, &item).await?;
         let parcel = pack(&shop, &item).await?;
@@ -74,7 +74,7 @@ mod renamed {
 mod gated {
     use super::{Failure, Shop, pack, reserve, sleep, version, weigh, workflow};
 
-    #[workflow(name = "order")]
+    #[workflow(name = "order", shared_name)]
     pub(crate) async fn order(item: String, #[state] shop: Shop) -> Result<String, Failure> {
         reserve(&shop, &item).await?;
         let parcel = pack(&shop, &item).await?;

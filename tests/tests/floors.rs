@@ -10,10 +10,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("codec", &["replay"]),
     ("store", &["replay"]),
     ("context", &["replay", "graph", "codec", "store"]),
+    ("clock", &["replay"]),
     (
         "engine",
-        &["replay", "graph", "codec", "store", "context", "error"],
+        &[
+            "replay", "graph", "codec", "store", "context", "clock", "error",
+        ],
     ),
+    ("operation", &["replay", "codec", "context", "clock"]),
     (
         "guided",
         &["replay", "codec", "store", "context", "engine", "error"],

@@ -285,3 +285,50 @@ async fn an_opening_that_has_to_repair_the_file_says_so() {
     assert_eq!(repair(), lines, "it was closed");
     engine.shutdown(Duration::ZERO).await.unwrap();
 }
+
+#[step]
+async fn poll(count: u32) -> u32 {
+    count + 1
+}
+
+/// Keeps all of its iterations.
+#[workflow]
+async fn hoarding() -> Result<u32, Failure> {
+    let mut count = 0;
+    'polls: while count < 30 {
+        count = poll(count).await?;
+    }
+    Ok(count)
+}
+
+/// Keeps a few.
+#[workflow]
+async fn thrifty() -> Result<u32, Failure> {
+    let mut count = 0;
+    #[carry(count, every = 2, keep = 2)]
+    'polls: while count < 200 {
+        count = poll(count).await?;
+    }
+    Ok(count)
+}
+
+// UA-56
+#[tokio::test(start_paused = true)]
+async fn a_history_that_grows_long_is_warned_of_once_with_where_it_grows() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let world = World::new();
+    let engine = world.engine().workflow(hoarding).workflow(thrifty);
+    let engine = engine.long_history(20).build().await.unwrap();
+    engine.run("thrifty", thrifty()).await.unwrap();
+    pass(1).await;
+    assert_eq!(log.at_least(Level::WARN), [] as [String; 0]);
+    engine.run("hoarding", hoarding()).await.unwrap();
+    pass(1).await;
+    let warned = log.at_least(Level::WARN);
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    for part in ["run=hoarding", "polls[]/poll ", "grows long"] {
+        assert!(warned[0].contains(part), "{warned:?}");
+    }
+}

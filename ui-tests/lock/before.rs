@@ -1,9 +1,10 @@
 //! A shop, as its runs are live.
 
 use serde::{Deserialize, Serialize};
+use workflow::guided::Stage;
 use workflow::{
-    Channel, Failure, attempt, checkpoint, current_step, fragment, now, race, recv, sleep, step,
-    version, workflow,
+    Channel, Failure, attempt, checkpoint, current_step, fragment, guided, now, race, recv, sleep,
+    step, version, workflow,
 };
 
 pub static PAID: Channel<u32> = Channel::new("paid");
@@ -117,4 +118,25 @@ pub async fn refund(order: Order) -> Result<(), Failure> {
     #[step(name = "reserve_back")]
     reserve(&order).await?;
     Ok(())
+}
+
+/// What a new customer is asked for.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Customer {
+    pub name: String,
+}
+
+#[guided(id = "welcome", version = 2)]
+impl Customer {
+    #[stage(start, to = [give])]
+    fn name() {}
+
+    #[stage(to = [done])]
+    async fn give(_: Stage<Self>) -> Result<(), Failure> {
+        gift().await?;
+        Ok(())
+    }
+
+    #[stage(terminal)]
+    fn done() {}
 }

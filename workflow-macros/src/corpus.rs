@@ -1,7 +1,6 @@
 //! Odd inputs, whole and broken: none makes the macros panic, and each gives Rust, or says what is wrong.
 
-use proc_macro2::{Group, TokenStream, TokenTree};
-use quote::ToTokens;
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 
 const ITEMS: &[&str] = &[
     "",
@@ -61,15 +60,16 @@ const ARGS: &[&str] = &[
     "undo = x, (a), \"b\", 'c', #[d]",
 ];
 
+type Expand = fn(TokenStream, TokenStream) -> TokenStream;
+
+const EXPANDERS: &[(&str, Expand)] = &[
+    ("workflow", crate::expand_workflow),
+    ("step", crate::expand_step),
+    ("fragment", crate::expand_fragment),
+];
+
 fn each(args: &TokenStream, item: &TokenStream) {
-    for (name, expand) in [
-        (
-            "workflow",
-            crate::expand_workflow as fn(_, _) -> TokenStream,
-        ),
-        ("step", crate::expand_step),
-        ("fragment", crate::expand_fragment),
-    ] {
+    for (name, expand) in EXPANDERS {
         let expanded = expand(args.clone(), item.clone());
         assert!(
             !expanded.is_empty(),
@@ -153,19 +153,153 @@ fn no_arguments_with_a_hole_in_them_make_the_macros_panic() {
     }
 }
 
-/// What is left out takes the item with it in no case: editors go on completing.
+/// A workflow that is being typed, as an editor hands it on: its groups are closed, and all else may be unfinished.
+const UNFINISHED: &[&str] = &[
+    // Expressions.
+    "async fn checkout(stock: Stock) -> Result<u32, Failure> { let held = reserve(1).await?; stock. }",
+    "async fn checkout(stock: Stock) -> Result<u32, Failure> { let held = stock.; reserve(held).await }",
+    "async fn checkout(stock: Stock) { stock.left.map(|n| n. ) }",
+    "async fn checkout(stock: Stock) { let held = }",
+    "async fn checkout(stock: Stock) { let held }",
+    "async fn checkout(stock: Stock) { let held = reserve( }",
+    "async fn checkout(stock: Stock) { reserve(1).aw }",
+    "async fn checkout(stock: Stock) { reserve(1). await ? . }",
+    "async fn checkout(stock: Stock) { if stock.left > }",
+    "async fn checkout(stock: Stock) { match stock.left { 1 => } }",
+    "async fn checkout(stock: Stock) { stock.left + ; }",
+    "async fn checkout(stock: Stock) { let Stock { left, .. = stock; }",
+    "async fn checkout(stock: Stock) { 'items: for item in }",
+    "async fn checkout(stock: Stock) { 'items: for item in stock.items { ship(item. } }",
+    "async fn checkout(stock: Stock) { stock::<; }",
+    // Macros.
+    "async fn checkout(stock: Stock) { sleep! }",
+    "async fn checkout(stock: Stock) { sleep!() }",
+    "async fn checkout(stock: Stock) { sleep!(nap, ).await; }",
+    "async fn checkout(stock: Stock) { sleep!(nap, stock. ).await; }",
+    "async fn checkout(stock: Stock) { join!(both, a = stock. , b = 2).await; }",
+    "async fn checkout(stock: Stock) { join!(both, a = ).await; }",
+    "async fn checkout(stock: Stock) { recv!(paid, ).await; send!(tell, stock. ).await; }",
+    "async fn checkout(stock: Stock) { attempt!(book, { stock. }).await; }",
+    "async fn checkout(stock: Stock) { println!(\"{}\", stock. ); }",
+    // Attributes.
+    "async fn checkout(stock: Stock) { #[step( )] }",
+    "async fn checkout(stock: Stock) { #[step(ret)] stock.hold(1).await; }",
+    "async fn checkout(stock: Stock) { #[step(retries = )] stock.hold(1).await; }",
+    "async fn checkout(stock: Stock) { #[step(name = \"held\", )] stock. }",
+    "async fn checkout(stock: Stock) { #[step] let held = stock. }",
+    "async fn checkout(stock: Stock) { #[carry(] 'all: loop { } }",
+    "async fn checkout(stock: Stock) { #[key(item.)] 'all: for item in items { } }",
+    "async fn checkout(#[st] stock: Stock) { stock.left }",
+    // Signatures.
+    "async fn checkout",
+    "async fn checkout(",
+    "async fn checkout(stock: Stock)",
+    "async fn checkout(stock: Stock) ->",
+    "async fn checkout(stock: Stock) -> Result<u32, ",
+    "async fn checkout(stock: ) { stock. }",
+    "async fn checkout(stock) { stock. }",
+    "async fn checkout(stock: Stock, #[state] ) { stock. }",
+    "async fn checkout(stock: &Stock) { stock. }",
+    "fn checkout(stock: Stock) { stock. }",
+    "pub fn checkout(stock: Stock);",
+    "pub(crate) async fn checkout<T>(stock: Stock) where T: { stock. }",
+];
+
+/// Tokens of an unfinished text: what it leaves open is closed, as an editor does.
+fn unfinished(text: &str) -> TokenStream {
+    let mut open = Vec::new();
+    let mut closed = String::new();
+    for char in text.chars() {
+        match char {
+            '(' => open.push(')'),
+            '[' => open.push(']'),
+            '{' => open.push('}'),
+            ')' | ']' | '}' => {
+                // What is missing between this and its opening is put in.
+                while let Some(end) = open.pop() {
+                    if end == char {
+                        break;
+                    }
+                    closed.push(end);
+                }
+            }
+            _ => {}
+        }
+        closed.push(char);
+    }
+    closed.extend(open.into_iter().rev());
+    tokens(&closed)
+}
+
+/// Every word in it, with where it stands.
+fn words(tokens: TokenStream, into: &mut Vec<(String, usize, usize)>) {
+    for tree in tokens {
+        match tree {
+            TokenTree::Ident(word) => {
+                let at = word.span().start();
+                into.push((word.to_string(), at.line, at.column));
+            }
+            TokenTree::Group(group) => words(group.stream(), into),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+/// The same tokens, none of which tells where it stands, as in an editor.
+fn nowhere(tokens: TokenStream) -> TokenStream {
+    crate::expand::respan(tokens, Span::call_site())
+}
+
+/// The item is there whatever is wrong in it, and so is what the user has typed, at its place: editors go on completing, and
+/// the rest of the file still knows the name.
 #[test]
-fn a_body_that_does_not_parse_is_still_there_for_editors() {
-    let item = tokens("async fn checkout(order: u32) -> Result<(), E> { let total = order. }");
-    for expand in [
-        crate::expand_workflow,
-        crate::expand_step,
-        crate::expand_fragment,
-    ] {
-        let expanded = expand(TokenStream::new(), item.clone()).to_token_stream();
-        let text = expanded.to_string();
-        for part in ["compile_error", "fn checkout", "let total = order ."] {
-            assert!(text.contains(part), "`{part}` is not in {text}");
+fn what_is_being_typed_is_there_for_editors() {
+    for text in UNFINISHED {
+        let item = unfinished(text);
+        for (name, expand) in EXPANDERS {
+            let expanded = expand(TokenStream::new(), item.clone());
+            let printed = expanded.to_string();
+            assert!(
+                printed.contains("fn checkout"),
+                "`#[{name}]` on `{text}` takes the function: {printed}"
+            );
+            let is_workflow = *name == "workflow";
+            assert!(
+                !is_workflow || printed.contains("struct checkout"),
+                "`#[{name}]` on `{text}` takes the type: {printed}"
+            );
+            let (mut typed, mut kept) = (Vec::new(), Vec::new());
+            words(item.clone(), &mut typed);
+            words(expanded, &mut kept);
+            // What stands in a macro that cannot be read is left to the editor's own reading of the file.
+            let in_macro = text.contains("!(");
+            for word in typed
+                .iter()
+                .filter(|(word, ..)| word == "stock" && !in_macro)
+            {
+                assert!(
+                    kept.contains(word),
+                    "`#[{name}]` on `{text}` loses {word:?}: {printed}"
+                );
+            }
+        }
+    }
+}
+
+/// Where a token stands is not known in an editor. Nothing but the lines that sites name depends on it.
+#[test]
+fn nothing_depends_on_where_tokens_stand() {
+    let reports = |text: &str| text.matches("compile_error").count();
+    for text in ITEMS.iter().chain(UNFINISHED) {
+        let item = unfinished(text);
+        for (name, expand) in EXPANDERS {
+            let known = expand(TokenStream::new(), item.clone()).to_string();
+            let unknown = expand(TokenStream::new(), nowhere(item.clone())).to_string();
+            assert_eq!(
+                reports(&known),
+                reports(&unknown),
+                "`#[{name}]` on `{text}`: {unknown}"
+            );
         }
     }
 }

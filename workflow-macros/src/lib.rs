@@ -4,6 +4,8 @@
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod cost;
 mod diagnostics;
 mod expand;
 mod lock;
@@ -15,12 +17,12 @@ mod syntax;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote;
 
-use crate::diagnostics::{Errors, Report};
-use crate::model::{At, ItemOptions, Options};
-use crate::syntax::{Body, Function, Settings};
+use crate::diagnostics::{Errors, Place, Report};
+use crate::model::{At, FlowOptions, ItemOptions, Options};
+use crate::syntax::{Body, Function, Impl, Settings};
 
 /// Makes an async function durable: a workflow.
 ///
@@ -34,7 +36,8 @@ use crate::syntax::{Body, Function, Settings};
 /// the library's macros. `#[step]` on a statement, a `let` or an expression makes any other expression a step in place. A
 /// loop that contains a durable operation has a label, and may have `#[key(expr)]`.
 ///
-/// Options: `name = ".."` (under which it is stored; the function's name if not said), `crate = path`.
+/// Options: `name = ".."` (under which it is stored; the function's name if not said), `shared_name` (another workflow of the
+/// crate has that name, too, and no engine takes both; without it a second one does not compile, but in tests), `crate = path`.
 #[proc_macro_attribute]
 pub fn workflow(
     args: proc_macro::TokenStream,
@@ -85,6 +88,49 @@ pub fn fragment(
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
     guarded(args, item, expand_fragment)
+}
+
+/// Describes a guided flow on an `impl` of the data that it collects.
+///
+/// Each function with `#[stage(..)]` is a stage. One that is not `async` and does nothing only asks: `fn details() {}`. The
+/// code of any other is durable, and runs when the stage is entered: `async fn create(stage: Stage<Self>) -> Result<(), E>`. Its doc
+/// comment is the help that a person is shown.
+///
+/// Beside the `impl` there is an enum of the stages, `ProjectStage` for `Project`, and `Project` is
+/// `Guided`: `Engine::builder().guide::<Project>()`, `engine.guide::<Project>("acme")`.
+///
+/// | on a function | it is | its shape |
+/// |---|---|---|
+/// | `#[check(details)]` | asked before the stage is left by `next` | `fn details_ok(&self, problems: &mut Problems)` |
+/// | `#[leave(details)]` | run when the stage is left by `next`; durable | `async fn leave(stage: Stage<Self>) -> Result<(), E>` |
+/// | `#[undo(create)]`, `#[undo(create, unfinished)]` | what takes a visit of the stage back | `async fn undo(undone: Undone<Self>) -> Result<(), E>` |
+/// | `#[exit_guard]` | asked before a guide is cancelled | `fn may_leave(&self) -> bool`, `async fn may_leave(self) -> bool` |
+///
+/// | option of `#[stage]` | |
+/// |---|---|
+/// | `start`, `terminal` | where the flow begins, where it ends with `next` |
+/// | `to = [region if Self::wants_cloud, create]` | where to go on: the first exit that is open |
+/// | `otherwise = stay` | `next` is refused while no exit is open; else the last one has no condition |
+/// | `when = Self::wants_cloud` | passed over while it does not hold |
+/// | `skippable` | a person may pass it by |
+/// | `title = ".."` | what stands above it |
+/// | `name = ".."` | under which it is stored; the function's name if not said |
+/// | `timeout = "30s"` | how long its code may take |
+/// | `revisit = keep`, `fresh` | what entering it again does with what succeeded before |
+/// | `on_interrupt = ask`, `rerun` | what becomes of its code when the process ended in it |
+///
+/// | option of `#[guided]` | |
+/// |---|---|
+/// | `id = ".."` | under which its guides are stored |
+/// | `version = 2`, `migrate(1 => Self::from_v1)` | what makes of the data of one version that of the next |
+/// | `history = 100` | how many stops of the way are kept |
+/// | `crate = path` | where the library is, if it is not found |
+#[proc_macro_attribute]
+pub fn guided(
+    args: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    guarded(args, item, expand_guided)
 }
 
 /// Writes `workflow.lock` or compares it, in a test of the package whose workflows it locks.
@@ -142,12 +188,17 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let options = ItemOptions::check(&Settings::read(args), "workflow", &mut errors);
     let krate = expand::krate(options.krate.as_ref());
+    let shares_name = options.shares_name;
     let name = options
         .name
         .unwrap_or_else(|| model::workflow_name(&function.sig));
     let model = model::check_workflow(&mut function, &mut errors);
+    expand::stub_unreadable(&mut function);
     let (Some(model), Body::Block(block)) = (model, &function.body) else {
-        return expand::fallback(&function, &errors.finish());
+        let item = expand::fallback(&function, &errors.finish());
+        let is_method = function.sig.receiver().is_some();
+        let named = (!is_method).then(|| expand::unread_type(&function.sig.ident));
+        return quote!(#item #named);
     };
     let mut block = block.clone();
     let walked = model::walk(
@@ -169,10 +220,14 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
         &mut errors,
     );
     let expanded = expand::workflow(&function, &model, &name, &block, &walked, &krate);
-    with(errors, quote!(#expanded #watched))
+    let once = (!shares_name).then(|| expand::once(&function, &name));
+    with(errors, quote!(#expanded #once #watched))
 }
 
 fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
+    if args.to_string() == expand::site::IMPORTED {
+        return TokenStream::new();
+    }
     let mut function = match parse(item, "step") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -190,7 +245,7 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
-    let function = match parse(item, "fragment") {
+    let mut function = match parse(item, "fragment") {
         Ok(function) => function,
         Err(refused) => return refused,
     };
@@ -198,8 +253,14 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let options = ItemOptions::check(&Settings::read(args), "fragment", &mut errors);
     let krate = expand::krate(options.krate.as_ref());
     let fine = model::check_fragment(&function, &mut errors);
+    expand::stub_unreadable(&mut function);
     let (true, Body::Block(block)) = (fine, &function.body) else {
         return expand::fallback(&function, &errors.finish());
+    };
+    let name = model::workflow_name(&function.sig);
+    let name = match options.flow {
+        Some(flow) => format!("{flow}/{name}"),
+        None => name,
     };
     let mut block = block.clone();
     let walked = model::walk(
@@ -213,7 +274,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let watched = lock::check(
         &lock::Expanded {
             item: lock::Item::Fragment,
-            name: &model::workflow_name(&function.sig),
+            name: &name,
             ident: &function.sig.ident,
             parameters: &[],
             walked: &walked,
@@ -224,10 +285,54 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     with(errors, expanded)
 }
 
+fn expand_guided(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = match syn::parse2::<Impl>(item.clone()) {
+        Ok(written) => written,
+        Err(why) => {
+            let is_impl = item
+                .clone()
+                .into_iter()
+                .any(|tree| matches!(tree, TokenTree::Ident(word) if word == "impl"));
+            let report = if is_impl {
+                let text = messages::GUIDED_UNREADABLE.with(&[&why.to_string()]);
+                Report::new(why.span(), text)
+            } else {
+                Report::new(Span::call_site(), messages::GUIDED_NOT_AN_IMPL)
+            };
+            return quote!(#report #item);
+        }
+    };
+    let mut errors = Errors::default();
+    let type_name = model::type_name(&written.ty);
+    let options = FlowOptions::check(&Settings::read(args), type_name.as_ref(), &mut errors);
+    let krate = expand::krate(options.krate.as_ref());
+    let one_type = written.of.is_none() && written.generics.params.is_empty();
+    let (Some(name), true) = (type_name, one_type) else {
+        let name =
+            model::type_name(&written.ty).map_or("Project".to_owned(), |name| name.to_string());
+        errors.push(
+            Place::of(&written.ty),
+            messages::GUIDED_ONE_TYPE.with(&[&name]),
+        );
+        return expand::unguided(written, &errors.finish());
+    };
+    let (attrs, ty) = (written.attrs.clone(), written.ty.clone());
+    let guided = model::check_guided(written, &name, options, &mut errors);
+    let watched = lock::check_guided(&guided, &name, &mut errors);
+    let expanded = expand::guided(&attrs, &ty, &guided, &krate);
+    with(errors, quote!(#expanded #watched))
+}
+
 fn parse(item: TokenStream, name: &str) -> Result<Function, TokenStream> {
-    syn::parse2::<Function>(item.clone()).map_err(|_| {
-        let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
-        quote!(#report #item)
+    syn::parse2::<Function>(item.clone()).map_err(|why| {
+        let Some(called) = syntax::function_name(&item) else {
+            let report = Report::new(Span::call_site(), messages::NOT_A_FUNCTION.with(&[name]));
+            return quote!(#report #item);
+        };
+        let text = messages::UNREADABLE_SIGNATURE.with(&[&why.to_string()]);
+        let report = Report::new(why.span(), text);
+        let named = (name == "workflow").then(|| expand::unread_type(&called));
+        quote!(#report #item #named)
     })
 }
 

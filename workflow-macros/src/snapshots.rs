@@ -87,6 +87,12 @@ const FEATURES: &[(&str, Expand, &str, &str)] = &[
         "async fn order(item: String) -> Result<u32, Failure> { #[step(name = \"left\")] let id = parcel(item.clone()).detach().await?; parcel(item).await }",
     ),
     (
+        "guided",
+        super::expand_guided,
+        "id = \"project\", version = 2, crate = workflow",
+        "impl Project { #[doc = \" What is it called?\"] #[stage(start, title = \"Details\", to = [done if Self::is_made, create])] fn details() {} #[check(details)] fn is_named(&self, problems: &mut Problems) { problems.when(self.name.is_empty(), \"name\", \"a project needs a name\"); } #[stage(name = \"make\", skippable, when = |project| !project.name.is_empty(), to = [done], timeout = \"30s\", on_interrupt = rerun)] async fn create(stage: Stage<Self>) -> Result<(), Failure> { make(stage.state().name.clone()).await?; Ok(()) } #[undo(create)] async fn unmake(undone: Undone<Self>) -> Result<(), MakeError> { unmake(undone.state.name).await } #[stage(terminal)] fn done() {} #[exit_guard] fn may_leave(&self) -> bool { !self.is_made() } fn is_made(&self) -> bool { self.made } }",
+    ),
+    (
         "refused",
         super::expand_workflow,
         "crate = workflow",

@@ -82,6 +82,7 @@
 //! - other workflows, awaited as a [`Call`].
 //!
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
+//! [`operation`] has units of work that show a person how they go on, in a step's body or in any tokio program.
 //! [`Graph`] is the picture of a workflow, `checkout::GRAPH`; [`RunHandle::graph`] lays a run over it.
 //! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
 //! underneath, without clock, IO or runtime.
@@ -104,6 +105,8 @@ extern crate self as workflow;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+#[cfg(feature = "engine")]
+mod clock;
 mod codec;
 #[doc(hidden)]
 pub mod context;
@@ -120,6 +123,8 @@ pub mod guided;
 pub mod http;
 mod lock;
 mod macros;
+#[cfg(feature = "engine")]
+pub mod operation;
 pub mod replay;
 pub mod store;
 #[cfg(feature = "engine")]
@@ -128,6 +133,8 @@ pub mod testing;
 pub use bytes::Bytes;
 pub use graph::Graph;
 pub use uuid::Uuid;
+#[cfg(feature = "engine")]
+pub use workflow_macros::guided;
 pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};

@@ -1,11 +1,12 @@
 //! What the macros' expansions name. Not for people: it changes without notice.
 
+pub use std::borrow::Cow;
 pub use std::boxed::Box;
 pub use std::clone::Clone;
 pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{self, Err, Ok};
 pub use std::string::String;
-pub use std::sync::Arc;
+pub use std::sync::{Arc, OnceLock};
 pub use std::vec;
 pub use std::vec::Vec;
 
@@ -17,6 +18,21 @@ pub use crate::context::{
 pub use crate::lock::lock;
 pub use crate::replay::{Backoff, Failure, Kind};
 pub use crate::workflow_outside as outside;
+
+/// A flow whose faults the macro looked for.
+///
+/// # Panics
+/// When it has one: the macro's rules are not the library's then, and that is a bug.
+#[cfg(feature = "engine")]
+pub fn built<S>(
+    built: Result<crate::guided::Flow<S>, crate::guided::Faults>,
+) -> crate::guided::Flow<S> {
+    built.unwrap_or_else(|faults| {
+        unreachable!(
+            "`#[guided]` lets pass what the library refuses; this is a bug in `workflow`: {faults}"
+        )
+    })
+}
 
 /// What a macro of the body says when `#[workflow]` did not rewrite it.
 #[doc(hidden)]
@@ -37,7 +53,10 @@ macro_rules! workflow_outside {
 /// # Panics
 /// At compile time, when it is 0: versions are counted from 1, which is the code before the gate.
 pub const fn latest(version: u32) -> u32 {
-    assert!(version > 0, "versions are counted from 1");
+    assert!(
+        version > 0,
+        "versions are counted from 1, which is the code before the gate\nhelp: write 2 for the first change"
+    );
     version
 }
 

@@ -107,7 +107,7 @@ pub fn replay<Arguments, F: Definition<Arguments>>(
 /// A replay under construction: a workflow, and what its code is given.
 ///
 /// A state is only handed to the workflow's code, whose steps are not run: it may be one that is not connected to anything.
-#[must_use = "a replay is made by `.over(&history)`"]
+#[must_use = "help: end it with `.over(&history)`"]
 pub struct Replay<W> {
     states: Arc<States>,
     codec: Arc<dyn Codec>,

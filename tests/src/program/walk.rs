@@ -495,8 +495,8 @@ async fn step(
         use p::lookup::*;
         let step: workflow::Step<'_, Result<u64, Oops>> = p::step(
             options,
-            Box::new(move || p::fut(async move { world.body(here, arg, how).await.map_err(Oops) })),
             (&&&&&p::tag::<Result<u64, Oops>>()).via(),
+            Box::new(move || p::fut(async move { world.body(here, arg, how).await.map_err(Oops) })),
         );
         p::Durable::run(step, cx, place).await
     };

@@ -313,6 +313,7 @@ fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_between_steps() 
 fn thread(log: Log, runs: Arc<AtomicU32>) -> Step<'static, Result<u32, SoldOut>> {
     p::blocking_step(
         StepOptions::new().retry_on_timeout(true),
+        via!(Result<u32, SoldOut>),
         Arc::new(move || {
             let (log, runs) = (log.clone(), runs.clone());
             log.add(format!(
@@ -323,7 +324,6 @@ fn thread(log: Log, runs: Arc<AtomicU32>) -> Step<'static, Result<u32, SoldOut>>
             assert_ne!(runs.fetch_add(1, Ordering::SeqCst), 0, "first");
             Ok(7)
         }),
-        via!(Result<u32, SoldOut>),
     )
 }
 workflow!(blocking, Fallible, Result<u32, Failure>, |cx, log| {
@@ -342,12 +342,12 @@ workflow!(given_up, Fallible, Result<u32, Failure>, |cx, log| {
         let log = log.clone();
         p::blocking_step(
             StepOptions::new().timeout(p::millis(5)).retries(1).retry_on_timeout(true),
+            via!(u32),
             Arc::new(move || {
                 let step = current_step();
                 log.add(format!("attempt {} cancelled {}", step.attempt(), step.cancellation().is_cancelled()));
                 step.attempt()
             }),
-            via!(u32),
         )
     };
     run!(cx, "hanging", hanging)

@@ -60,7 +60,7 @@ pub(crate) use site;
 /// What `#[step]` writes: a step from its options and body, `Result` or plain.
 macro_rules! step {
     ($options:expr, $ret:ty, $body:expr) => {
-        workflow::__private::step($options, Box::new($body), crate::driver::via!($ret))
+        workflow::__private::step($options, crate::driver::via!($ret), Box::new($body))
     };
 }
 pub(crate) use step;

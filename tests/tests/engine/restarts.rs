@@ -205,6 +205,7 @@ async fn re_entered(#[state] calls: Counter) -> Result<(u32, String), Failure> {
     let (a, won) = join!(
         both,
         a = {
+            #[nondeterministic(reason = "what the test is told by")]
             IN_BRANCHES.fetch_add(1, Ordering::SeqCst);
             work(&calls, 1).await?
         },

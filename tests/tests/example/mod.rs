@@ -82,6 +82,12 @@ impl Process {
         stdin.write_all(format!("{line}\n").as_bytes()).is_ok()
     }
 
+    /// Types keys without ending the line.
+    pub(crate) fn keys(&mut self, keys: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(keys.as_bytes()).unwrap();
+    }
+
     /// Waits until it has printed this.
     pub(crate) fn prints(&mut self, text: &str) {
         let began = Instant::now();

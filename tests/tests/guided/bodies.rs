@@ -1,12 +1,14 @@
 //! Bodies of stages: durable code, cut off and tried again.
 
+use std::time::Duration;
+
 use workflow::guided::{
     Failing, FailingKind, Interrupt, Moved, Refused, Revisit, Stage, Status, stage,
 };
-use workflow::{Failure, Fragment, fragment, join, sleep, step};
+use workflow::{Backoff, Failure, Fragment, fragment, join, recv, sleep, step};
 use workflow_tests::{SlowStore, World, late, pass};
 
-use super::{Effect, Form, engine, flow, have, history, killed, started, trace};
+use super::{Effect, Form, engine, flow, have, history, killed, one, rested, started, trace};
 
 fn effect(name: &str, millis: u64) -> Effect {
     Effect {
@@ -56,7 +58,7 @@ async fn a_body_that_was_cut_off_is_shown_as_interrupted_and_not_run_again_unask
     let world = killed(&world, guide).await;
     let engine = engine(&world, &flow).await;
     let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
-    super::rested(&guide).await;
+    rested(&guide).await;
     let view = guide.view();
     assert_eq!(view.status, Status::Failed);
     assert_eq!(view.at.as_ref().unwrap(), &"b");
@@ -97,7 +99,7 @@ async fn a_body_whose_steps_had_all_ended_was_not_interrupted() {
     trace().take();
     let engine = engine(&world, &flow).await;
     let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
-    super::rested(&guide).await;
+    rested(&guide).await;
     let view = guide.view();
     assert_eq!((view.status, &view.failure), (Status::Waiting, &None));
     assert_eq!(history(&view), ["a", "b"]);
@@ -121,7 +123,7 @@ async fn a_body_that_only_waits_goes_on_after_a_restart_with_what_it_began_with(
     assert_eq!(guide.view().status, Status::Working);
     assert_eq!(guide.next().await, Err(Refused::Busy));
     pass(9 * 3_600_000).await;
-    super::rested(&guide).await;
+    rested(&guide).await;
     assert_eq!(trace().take(), ["after"]);
     let view = guide.view();
     assert_eq!((view.status, view.state.number), (Status::Waiting, 7));
@@ -132,7 +134,7 @@ async fn a_body_that_only_waits_goes_on_after_a_restart_with_what_it_began_with(
 async fn a_failed_body_may_be_tried_again_and_a_new_failure_takes_the_place_of_the_old() {
     let world = World::new();
     let flow = with(|stage| {
-        super::one(Effect {
+        one(Effect {
             name: format!("luck {}", stage.visit()),
             millis: 0,
             fails: stage.state().number == 0,
@@ -168,7 +170,7 @@ async fn a_failed_body_may_be_tried_again_and_a_new_failure_takes_the_place_of_t
 async fn a_panicking_body_fails_its_stage_and_nothing_else() {
     let flow = with(|stage| {
         assert!(stage.state().number > 0, "a bad body");
-        super::one(effect("good", 0))
+        one(effect("good", 0))
     });
     let guide = started(&World::new(), &flow).await;
     let Err(Refused::Failed(failing)) = guide.next().await else {
@@ -340,4 +342,193 @@ async fn what_leaving_did_is_not_done_again_when_it_is_tried_again() {
     guide.edit(|form| form.number = 1).await.unwrap();
     guide.next().await.unwrap();
     assert_eq!(trace().take(), first[1..]);
+}
+
+// GDE-CRX-03: that a body has ended follows from what is recorded, so it is shown before it is.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_had_ended_when_the_process_was_killed_has_ended_for_a_restart() {
+    for fails in [false, true] {
+        let body = move |_: Stage<Form>| {
+            one(Effect {
+                name: "work".to_owned(),
+                millis: 5,
+                fails,
+            })
+        };
+        let flow = flow([
+            stage("a").start().to("b"),
+            stage("b").body(body).to("c"),
+            stage("c").terminal(),
+        ]);
+        let world = World::new();
+        let guide = started(&world, &flow).await;
+        assert_eq!(guide.next().await.is_err(), fails);
+        let view = guide.view();
+        let status = [Status::Waiting, Status::Failed][usize::from(fails)];
+        assert_eq!(view.status, status);
+        let engine = engine(&killed(&world, guide).await, &flow).await;
+        let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+        rested(&guide).await;
+        assert_eq!(*guide.view(), *view);
+        assert_eq!(trace().take(), [""; 0]);
+        // What was decided on it goes on from it.
+        guide.back().at(view.revision).await.unwrap();
+        assert_eq!(guide.view().at.as_ref().unwrap(), &"a");
+    }
+}
+
+#[fragment]
+async fn says_much() -> Result<(), super::Unlucky> {
+    Err(super::Unlucky("much ".repeat(10_000)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_too_long_for_a_record_is_cut_short() {
+    let flow = flow([
+        stage("a").start().to("b"),
+        stage("b").body(|_| says_much()).to("c"),
+        stage("c").terminal(),
+    ]);
+    let world = World::new();
+    let engine = world.engine().payload_limit(4_000).guided(&flow);
+    let engine = engine.build().await.unwrap();
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    let Err(Refused::Failed(failing)) = guide.next().await else {
+        panic!("{:?}", guide.view());
+    };
+    assert!(failing.text.starts_with("no much much") && failing.text.len() < 1_000);
+    assert_eq!(guide.view().status, Status::Failed);
+    guide.back().await.unwrap();
+}
+
+/// Fails so often.
+#[step(retries = 0, timeout = "none")]
+async fn tries(fails: usize) -> Result<usize, super::Unlucky> {
+    trace().say("try");
+    let tried = TRIED.with(|tried| {
+        tried.set(tried.get() + 1);
+        tried.get()
+    });
+    if tried <= fails {
+        return Err(super::Unlucky(format!("luck at try {tried}")));
+    }
+    Ok(tried)
+}
+
+thread_local! {
+    static TRIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[fragment]
+async fn tries_after_one(fails: usize) -> Result<(), Failure> {
+    have(effect("one", 0)).await?;
+    tries(fails).await?;
+    Ok(())
+}
+
+fn with_retries(fails: usize) -> workflow::guided::Flow<Form> {
+    flow([
+        stage("a").start().to("b"),
+        stage("b")
+            .body(move |_| tries_after_one(fails))
+            .retries(2, Backoff::fixed(Duration::from_millis(100)))
+            .to("c"),
+        stage("c").terminal(),
+    ])
+}
+
+// GDE-RTY-09
+#[tokio::test(start_paused = true)]
+async fn a_stage_with_retries_is_tried_again_before_it_is_shown_as_failed() {
+    let guide = started(&World::new(), &with_retries(2)).await;
+    let moving = tokio::spawn(guide.next().into_future());
+    pass(50).await;
+    let view = guide.view();
+    assert_eq!((view.status, view.attempts), (Status::Working, 2));
+    assert_eq!(trace().take(), ["one", "try"]);
+    moving.await.unwrap().unwrap();
+    assert_eq!(trace().take(), ["try", "try"], "what succeeded is kept");
+    let view = guide.view();
+    assert_eq!((view.status, view.attempts), (Status::Waiting, 3));
+
+    TRIED.set(0);
+    let guide = started(&World::new(), &with_retries(5)).await;
+    let Err(Refused::Failed(failing)) = guide.next().await else {
+        panic!("{:?}", guide.view());
+    };
+    assert!(failing.text.contains("luck at try 3"), "{failing}");
+    assert_eq!(guide.view().attempts, 3);
+    // A person has as many tries again.
+    guide.retry().await.unwrap();
+    assert_eq!(guide.view().attempts, 3);
+    assert_eq!(
+        trace().take(),
+        ["one", "try", "try", "try", "try", "try", "try"]
+    );
+}
+
+// GDE-RTY-09: also when the process ends while it waits to be tried again, and after that.
+#[tokio::test(start_paused = true)]
+async fn a_stage_with_retries_goes_on_trying_after_a_restart() {
+    let (world, flow) = (World::new(), with_retries(2));
+    let guide = started(&world, &flow).await;
+    let moving = tokio::spawn(guide.next().into_future());
+    pass(50).await;
+    moving.abort();
+    let world = killed(&world, guide).await;
+    trace().take();
+    let engine = engine(&world, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    assert_eq!(
+        (guide.view().status, guide.view().attempts),
+        (Status::Working, 2)
+    );
+    assert_eq!(trace().take(), [""; 0]);
+    rested(&guide).await;
+    assert_eq!(trace().take(), ["try", "try"]);
+    assert_eq!(
+        (guide.view().status, guide.view().attempts),
+        (Status::Waiting, 3)
+    );
+}
+
+static ANSWER: workflow::Channel<u32> = workflow::Channel::new("answer");
+
+#[fragment]
+async fn takes_an_answer(fails: usize) -> Result<(), Failure> {
+    let answer = recv!(answer, ANSWER).await?;
+    trace().say(answer.to_string());
+    tries(fails).await?;
+    Ok(())
+}
+
+// A message that was taken is not taken again, and not waited for again, when the body is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_retry_keeps_the_messages_that_were_taken() {
+    let flow = flow([
+        stage("a").start().to("b"),
+        stage("b").body(|_| takes_an_answer(2)).to("c"),
+        stage("c").terminal(),
+    ]);
+    let world = World::new();
+    let engine = engine(&world, &flow).await;
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    let moving = tokio::spawn(guide.next().into_future());
+    engine.send("g", &ANSWER, &7).await.unwrap();
+    assert!(moving.await.unwrap().is_err());
+    engine.send("g", &ANSWER, &8).await.unwrap();
+    assert_eq!(trace().take(), ["7", "try"]);
+    assert!(guide.retry().await.is_err());
+    assert_eq!(trace().take(), ["7", "try"]);
+    // Also after a restart.
+    drop(engine);
+    let engine = super::engine(&killed(&world, guide).await, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    rested(&guide).await;
+    // Its plain code was replayed.
+    assert_eq!(trace().take(), ["7"]);
+    guide.retry().await.unwrap();
+    assert_eq!(trace().take(), ["7", "try"]);
 }

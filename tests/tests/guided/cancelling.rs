@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use workflow::guided::{Event, Flow, Moved, Refused, Status, stage};
 use workflow::{RunState, fragment, step};
-use workflow_tests::{World, pass};
+use workflow_tests::{Fault, FaultStore, World, pass};
 
 use super::{
     Form, commits, described, engine, history, killed, questions, rested, started, takes, told,
@@ -204,6 +204,62 @@ async fn two_cancels_at_once_are_one_decision_and_a_third_comes_too_late() {
     assert!(two.await.unwrap().is_ok());
     assert_eq!(guide.cancel().await, Err(Refused::Cancelled));
     assert_eq!(trace().take(), [""; 0]);
+}
+
+// GDE-CAN-08 GDE-CAN-09: of two attempts to write it the first fails. The engine makes the second, and whoever asks again waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_the_store_does_not_take_is_shown_as_such_until_it_does() {
+    let flow = described([stage("a").start().to("b"), stage("b").terminal()]);
+    let flow = flow.exit_guard(|_| {
+        trace().say("asked");
+        true
+    });
+    let (world, flow) = (World::new(), flow.build().unwrap());
+    let store = FaultStore::over(
+        &world.store,
+        [Fault::None, Fault::Before, Fault::None, Fault::None],
+    );
+    let engine = world.engine().store(store.clone()).guided(&flow);
+    let engine = engine.build().await.unwrap();
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    assert_eq!(store.left(), 3);
+    let cancelled = guide.cancel().await;
+    assert!(
+        matches!(&cancelled, Err(Refused::Store(text)) if text.contains("writing")),
+        "{cancelled:?}"
+    );
+    let view = guide.view();
+    assert_eq!((view.status, view.durable), (Status::Cancelled, false));
+    assert_eq!(guide.edit(|_| {}).await, Err(Refused::Cancelled));
+    assert_eq!(store.left(), 2);
+    assert_eq!(guide.cancel().await, Ok(view.revision));
+    assert!(guide.view().durable);
+    assert_eq!(store.left(), 1);
+    assert_eq!(guide.cancel().await, Err(Refused::Cancelled));
+    assert_eq!((store.left(), trace().take().len()), (1, 1));
+    assert_eq!(engine.status("g").await.unwrap().state, RunState::Cancelled);
+}
+
+// GDE-CAN-09: nobody asks again, and the process ends before it is durable.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_was_never_written_did_not_happen_for_a_restart() {
+    let (world, flow) = (World::new(), guarded());
+    let faults = std::iter::once(Fault::None).chain([Fault::Before; 3]);
+    let store = FaultStore::over(&world.store, faults);
+    let engine = world.engine().store(store.clone()).guided(&flow);
+    let engine = engine.build().await.unwrap();
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    assert!(matches!(guide.cancel().await, Err(Refused::Store(_))));
+    let early = world.crash();
+    let early = super::engine(&early, &flow).await;
+    let early = early.guided(&flow, "g").open().await.unwrap().unwrap();
+    assert_eq!(early.view().status, Status::Waiting);
+    // The engine went on trying.
+    pass(1_000).await;
+    assert_eq!(store.left(), 0);
+    assert!(guide.view().durable);
 }
 
 #[tokio::test(start_paused = true)]

@@ -176,3 +176,38 @@ async fn a_thread_that_ignores_the_limit_holds_back_the_next_try_until_it_ended(
     }
     assert_eq!(guide.view().status, Status::Waiting);
 }
+
+// GDE-TMO-07: what a stage does when it is left, and the exit guard, have a limit of their own.
+#[tokio::test(start_paused = true)]
+async fn hooks_have_a_limit_of_their_own() {
+    let flow = super::described([
+        stage("a").start().leave(takes("leaving", 80)).to("b"),
+        stage("b").body(takes("work", 80)).to("c"),
+        stage("c").terminal(),
+    ]);
+    let flow = flow
+        .hooks_timeout(Duration::from_millis(50))
+        .exit_guard_async(|form: Form| async move {
+            pass(u64::from(form.number)).await;
+            true
+        });
+    let guide = started(&World::new(), &flow.build().unwrap()).await;
+    let Err(Refused::Leave(failing)) = guide.next().await else {
+        panic!("{:?}", guide.view());
+    };
+    assert_eq!(failing.kind, FailingKind::TimedOut);
+    assert!(
+        failing.text.contains("`a`") && failing.text.contains("50ms"),
+        "{failing}"
+    );
+    let view = guide.view();
+    assert_eq!((view.status, view.busy), (Status::Waiting, false));
+    guide.edit(|form| form.number = 80).await.unwrap();
+    let late = guide.cancel().await;
+    assert!(
+        matches!(&late, Err(Refused::Late(text)) if text.contains("50ms")),
+        "{late:?}"
+    );
+    guide.edit(|form| form.number = 10).await.unwrap();
+    guide.cancel().await.unwrap();
+}

@@ -5,17 +5,23 @@
     reason = "tests"
 )]
 
+mod attribute;
 mod bodies;
 mod branches;
 mod cancelling;
 mod checks;
+mod closing;
+mod deploying;
 mod edits;
 mod limits;
 mod migration;
 mod model;
 mod navigation;
 mod nesting;
+mod observing;
 mod opening;
+mod parallel;
+mod reopening;
 mod together;
 mod undoing;
 
@@ -45,6 +51,16 @@ impl Trace {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(what.into());
+    }
+
+    /// How much was said so far.
+    fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What was said since.
+    fn since(&self, count: usize) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[count..].to_vec()
     }
 
     fn take(&self) -> Vec<String> {

@@ -411,7 +411,7 @@ async fn a_guard_that_panics_refuses_the_move_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_costs_one_commit_and_a_stage_its_steps_beside_its_beginning_and_end() {
+async fn a_command_costs_one_commit_and_its_own_steps() {
     let world = World::new();
     let flow = flow([
         stage("a").start().to("b"),
@@ -428,9 +428,16 @@ async fn a_question_costs_one_commit_and_a_stage_its_steps_beside_its_beginning_
     guide.edit(|form| form.number = 1).await.unwrap();
     assert_eq!(commits(&world).await - at, 2);
     guide.next().await.unwrap();
-    assert_eq!(commits(&world).await - at, 5);
+    // That its body has ended goes with what comes next.
+    assert_eq!(commits(&world).await - at, 4);
+    assert_eq!(guide.view().status, Status::Waiting);
     guide.back().await.unwrap();
+    assert_eq!(commits(&world).await - at, 5);
+    // The step is kept.
     guide.next().await.unwrap();
+    assert_eq!(commits(&world).await - at, 6);
+    workflow_tests::pass(1_000).await;
+    assert_eq!(commits(&world).await - at, 6);
     guide.next().await.unwrap();
     let at = commits(&world).await;
     guide.next().await.unwrap();

@@ -589,6 +589,182 @@ async fn a_rollback_while_a_flow_within_waits_undoes_what_it_did() {
     assert!(inside("one", &guide.next().await.unwrap()));
 }
 
+#[fragment]
+async fn pays(fails: bool) -> Result<(), Failure> {
+    #[step(name = "pay", retries = 0)]
+    have(Effect {
+        fails,
+        ..effect("pay")
+    })
+    .await?;
+    Ok(())
+}
+
+fn told<S: std::fmt::Debug>(
+    effect: String,
+    undone: workflow::guided::Undone<S>,
+) -> std::future::Ready<Result<(), std::convert::Infallible>> {
+    let (step, visit) = (undone.step.unwrap(), undone.visit);
+    trace().say(format!("undo {effect} at {step}, visit {visit}"));
+    std::future::ready(Ok(()))
+}
+
+/// A flow within whose second stage has a step that is undone; so has the stage around it.
+fn with_steps() -> (Flow<Bank>, Flow<Form>) {
+    let inner = Flow::<Bank>::builder("billing")
+        .stage(stage("one").start().to("two"))
+        .stage(
+            stage("two")
+                .body(|stage: Stage<Bank>| pays(stage.state().fails))
+                .undo_step(
+                    "pay",
+                    |effect: String, undone: workflow::guided::Undone<Bank>| {
+                        told(format!("{effect} of {}", undone.state.iban), undone)
+                    },
+                )
+                .undo(|undone: workflow::guided::Undone<Bank>| {
+                    assert_eq!(undone.step, None);
+                    trace().say(format!("undo two[{}]", undone.visit));
+                    async { Ok::<_, std::convert::Infallible>(()) }
+                })
+                .terminal(),
+        )
+        .build()
+        .unwrap();
+    let outer = described([
+        stage("a").start().to("n"),
+        through("n", &inner)
+            .revisit(workflow::guided::Revisit::Fresh)
+            .undo_step("have", told::<Form>)
+            .undo_step("after", told::<Form>)
+            .to("c"),
+        stage("c").terminal(),
+    ]);
+    let outer = outer.nests(&inner).build().unwrap();
+    (inner, outer)
+}
+
+// Also those of visits that nothing goes on from any more, and after a kill.
+#[tokio::test(start_paused = true)]
+async fn steps_within_and_around_are_undone_newest_first() {
+    let (_, flow) = with_steps();
+    let world = World::new();
+    let guide = super::started(&world, &flow).await;
+    guide.edit(|form| form.name = "DE1".into()).await.unwrap();
+    assert!(inside("one", &guide.next().await.unwrap()));
+    assert!(inside("two", &guide.next().await.unwrap()));
+    assert!(matches!(guide.next().await, Ok(Moved::To(stage)) if stage == "c"));
+    // Entered anew: what the first visit did is in the ledger.
+    guide.back().await.unwrap();
+    guide.next().await.unwrap();
+    let guide = opened(&killed(&world, guide).await, &flow).await;
+    assert_eq!(within(&guide.view()), ("two", Status::Waiting));
+    trace().take();
+    guide.rollback().await.unwrap();
+    let expected = [
+        "undo pay of DE1 at n[2]/guide/two[1]/pay, visit 1",
+        "undo before at n[2]/have, visit 2",
+        "undo got DE1 at n[1]/after, visit 1",
+        "undo pay of DE1 at n[1]/guide/two[1]/pay, visit 1",
+        "undo two[1]",
+        "undo before at n[1]/have, visit 1",
+    ];
+    assert_eq!(trace().take(), expected);
+    assert_eq!(guide.view().status, Status::Idle);
+}
+
+#[fragment]
+async fn other() -> Result<(), Failure> {
+    #[step(name = "other", retries = 0)]
+    have(effect("other")).await?;
+    Ok(())
+}
+
+#[fragment]
+async fn fast_and_slow() -> Result<(), Failure> {
+    have(effect("fast")).await?;
+    #[step(name = "slow", retries = 0)]
+    have(Effect {
+        millis: 100,
+        ..effect("slow")
+    })
+    .await?;
+    Ok(())
+}
+
+fn slow_or_other(is_other: bool) -> Flow<Form> {
+    let inner = Flow::<Bank>::builder("billing")
+        .stage(stage("one").start().to("two"))
+        .stage(
+            stage("two")
+                .body(
+                    move |_: Stage<Bank>| {
+                        if is_other { other() } else { fast_and_slow() }
+                    },
+                )
+                .terminal(),
+        )
+        .build()
+        .unwrap();
+    around(&inner).build().unwrap()
+}
+
+// The stage within has failed, and not the one around it.
+#[tokio::test(start_paused = true)]
+async fn a_body_within_that_no_longer_fits_is_a_failure_within() {
+    let (old, new) = (slow_or_other(false), slow_or_other(true));
+    let world = World::new();
+    let guide = in_n(&world, &old).await;
+    let moving = tokio::spawn(guide.next().into_future());
+    pass(10).await;
+    moving.abort();
+    let world = killed(&world, guide).await;
+    trace().take();
+    let guide = opened(&world, &new).await;
+    let view = guide.view();
+    assert_eq!(within(&view), ("two", Status::Failed));
+    let failure = view.failure.as_ref().unwrap();
+    assert_eq!(failure.kind, FailingKind::Diverged, "{failure}");
+    assert_eq!(failure.at, ["n[1]/guide/two[1]"]);
+    assert_eq!(trace().take(), [""; 0]);
+    assert!(inside("two", &guide.retry().await.unwrap()));
+    assert_eq!(trace().take(), ["other"]);
+    assert!(matches!(guide.next().await, Ok(Moved::To(stage)) if stage == "c"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guide_is_closed_while_something_within_is_awaited() {
+    let (world, flow) = (World::new(), slow_or_other(false));
+    let guide = in_n(&world, &flow).await;
+    let moving = tokio::spawn(guide.next().into_future());
+    pass(10).await;
+    guide.close().await;
+    assert_eq!(moving.await.unwrap(), Err(Refused::Closed));
+    assert_eq!(guide.next().await, Err(Refused::Closed));
+    let guide = opened(&killed(&world, guide).await, &flow).await;
+    assert_eq!(within(&guide.view()), ("two", Status::Failed));
+}
+
+// It is the person who gave it up: they decide.
+#[tokio::test(start_paused = true)]
+async fn a_flow_within_that_is_given_up_is_not_begun_again_by_itself() {
+    let inner = billing();
+    let flow = described([
+        stage("a").start().to("n"),
+        through("n", &inner)
+            .retries(3, workflow::Backoff::DEFAULT)
+            .to("c"),
+        stage("c").terminal(),
+    ]);
+    let (world, flow) = (World::new(), flow.nests(&inner).build().unwrap());
+    let guide = in_n(&world, &flow).await;
+    guide.within::<Bank>(PATH).cancel().await.unwrap();
+    rested(&guide).await;
+    let failure = guide.view().failure.clone().unwrap();
+    assert_eq!(failure.kind, FailingKind::NestedCancelled);
+    assert_eq!(guide.view().status, Status::Failed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_flow_that_is_not_declared_fails_the_stage_and_says_what_to_do() {
     let inner = billing();

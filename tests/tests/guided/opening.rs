@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use workflow::guided::{Flow, OpenError, Refused, Status, stage};
-use workflow::{Failure, RunState, fragment, step, workflow};
+use workflow::{ControlError, Failure, RunState, fragment, step, workflow};
 use workflow_tests::{World, pass};
 
 use super::{Form, engine, flow, history, questions, row, started, trace};
@@ -215,4 +215,22 @@ async fn a_guide_that_is_driven_is_not_begun_again_by_whoever_opens_it() {
     assert_eq!(*second.view(), *first.view());
     second.next().await.unwrap();
     assert_eq!(history(&first.view()), ["a", "b", "c"]);
+}
+
+// What is taken back is taken back by its drivers.
+#[tokio::test(start_paused = true)]
+async fn a_guide_is_not_rewound_recovered_or_forked() {
+    let (world, flow) = (World::new(), questions());
+    let engine = engine(&world, &flow).await;
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    guide.next().await.unwrap();
+    let before = guide.view();
+    let is_guide = |error: &ControlError| matches!(error, ControlError::Guide { .. });
+    let rewound = engine.rewind("g", "").await.unwrap_err();
+    assert!(is_guide(&rewound), "{rewound}");
+    assert!(is_guide(&engine.rewind_dry_run("g", "").await.unwrap_err()));
+    assert!(is_guide(&engine.recover("g").await.unwrap_err()));
+    assert!(is_guide(&engine.fork("g", "h", None).await.unwrap_err()));
+    assert_eq!(*guide.view(), *before);
 }

@@ -1,9 +1,12 @@
 //! Rolling a guide back.
 
-use workflow::guided::{Event, Flow, Moved, Refused, Revisit, StageBuilder, Status, Undone, stage};
+use workflow::guided::{
+    Event, Flow, Guide, Moved, Refused, Revisit, StageBuilder, Status, Undone, stage,
+};
+use workflow::{Failure, fragment, join, step};
 use workflow_tests::{Counter, World, pass};
 
-use super::{Form, Unlucky, engine, flow, history, killed, says, started, trace};
+use super::{Effect, Form, Unlucky, engine, flow, have, history, killed, says, started, trace};
 
 /// A stage with an undo that tells of itself.
 fn undoable(name: &str) -> StageBuilder<Form> {
@@ -72,7 +75,9 @@ async fn what_was_completed_is_undone_newest_first_and_the_guide_begins_again() 
     );
     assert!(view.completed.is_empty() && view.skipped.is_empty());
     assert_eq!(guide.next().await, Err(Refused::NotRunning(Status::Idle)));
+    // GDE-VAL-11
     assert_eq!(guide.check().await, Ok(vec![]));
+    assert_eq!(*guide.view(), *view);
     // GDE-RBK-09
     guide.rollback().await.unwrap();
     assert_eq!(trace().take(), [""; 0]);
@@ -265,4 +270,181 @@ async fn a_cancel_stops_a_rollback_where_it_is() {
     assert_eq!(guide.view().status, Status::Cancelled);
     pass(1_000).await;
     assert_eq!(trace().take(), [""; 0]);
+}
+
+fn effect(name: &str) -> Effect {
+    Effect {
+        name: name.to_owned(),
+        millis: 0,
+        fails: false,
+    }
+}
+
+/// Three branches, one of which may fail, and an operation after them.
+#[fragment]
+async fn branches(fails: bool) -> Result<(), Failure> {
+    let late = |name, millis, fails| Effect {
+        millis,
+        fails,
+        ..effect(name)
+    };
+    join!(
+        both,
+        p1 = have(late("p1", 0, false)).await?,
+        p2 = have(late("p2", 10, fails)).await?,
+        p3 = have(late("p3", 20, false)).await?
+    )
+    .await?;
+    #[step(name = "o1", retries = 0)]
+    have(effect("o1")).await?;
+    Ok(())
+}
+
+#[fragment]
+async fn operation(fails: bool) -> Result<(), Failure> {
+    let effect = Effect {
+        fails,
+        ..effect("o3")
+    };
+    #[step(name = "o3", retries = 0)]
+    have(effect.clone()).await?;
+    Ok(())
+}
+
+/// The undo of a step, which says so.
+async fn takes_back(gave: String, undone: Undone<Form>) -> Result<(), Unlucky> {
+    trace().say(format!(
+        "undo {gave} at {}",
+        undone.step.unwrap_or_default()
+    ));
+    Ok(())
+}
+
+fn with_steps(luck: &Counter) -> Flow<Form> {
+    let luck = luck.clone();
+    flow([
+        stage("s1")
+            .start()
+            .body(move |_| branches(luck.hit() == 1))
+            .undo_step("o1", takes_back)
+            .undo_step("both/p1/have", takes_back)
+            .undo_step("both/p2/have", takes_back)
+            .undo(tells)
+            .to("s2"),
+        stage("s2").undo(tells).to("s3"),
+        stage("s3")
+            .body(|_| operation(false))
+            .undo_step("o3", takes_back)
+            .to("s4"),
+        stage("s4").terminal(),
+    ])
+}
+
+async fn walked(world: &World, flow: &Flow<Form>) -> Guide<Form> {
+    let guide = started(world, flow).await;
+    guide.edit(|form| form.number = 7).await.unwrap();
+    if guide.view().status == Status::Failed {
+        guide.retry().await.unwrap();
+    }
+    guide.next().await.unwrap();
+    guide.next().await.unwrap();
+    guide
+}
+
+// GDE-RBK-01 GDE-RBK-02: also after a restart, when no body has run.
+#[tokio::test(start_paused = true)]
+async fn steps_and_stages_are_undone_newest_effect_first() {
+    let luck = Counter::default();
+    luck.hit();
+    let (world, flow) = (World::new(), with_steps(&luck));
+    let guide = walked(&world, &flow).await;
+    let engine = engine(&killed(&world, guide).await, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    assert_eq!(guide.view().at.as_ref().unwrap(), &"s3");
+    trace().take();
+    guide.rollback().await.unwrap();
+    let expected = [
+        "undo o3 at s3[1]/o3",
+        "undo s2[1] of 7",
+        "undo o1 at s1[1]/o1",
+        "undo p2 at s1[1]/both/p2/have",
+        "undo p1 at s1[1]/both/p1/have",
+        "undo s1[1] of 7",
+    ];
+    assert_eq!(trace().take(), expected);
+    guide.rollback().await.unwrap();
+    assert_eq!(trace().take(), [""; 0]);
+}
+
+// GDE-RBK-03: what a retry keeps is undone where it was had.
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_failed_first_is_undone_once_and_one_without_an_undo_not_at_all() {
+    let (world, flow) = (World::new(), with_steps(&Counter::default()));
+    let guide = walked(&world, &flow).await;
+    trace().take();
+    guide.rollback().await.unwrap();
+    let expected = [
+        "undo o3 at s3[1]/o3",
+        "undo s2[1] of 7",
+        "undo o1 at s1[2]/o1",
+        "undo p2 at s1[2]/both/p2/have",
+        "undo s1[2] of 7",
+        "undo p1 at s1[1]/both/p1/have",
+    ];
+    assert_eq!(trace().take(), expected);
+}
+
+// GDE-RBK-05
+#[tokio::test(start_paused = true)]
+async fn a_step_that_failed_is_undone_with_no_result_if_its_undo_takes_that() {
+    let told = |gave: Option<String>, undone: Undone<Form>| async move {
+        trace().say(format!("undo {gave:?}, finished: {}", undone.finished));
+        let step = workflow::current_step();
+        assert_eq!(Some(step.location().to_string()), undone.step);
+        Ok::<_, Unlucky>(())
+    };
+    let last = stage("b").body(|_| operation(true)).to("c");
+    for (last, expected) in [
+        (
+            last.undo_step_unknown("o3", told),
+            &["undo None, finished: false"][..],
+        ),
+        (
+            stage("b")
+                .body(|_| operation(true))
+                .undo_step("o3", takes_back)
+                .to("c"),
+            &[],
+        ),
+    ] {
+        let flow = flow([stage("a").start().to("b"), last, stage("c").terminal()]);
+        let guide = started(&World::new(), &flow).await;
+        assert!(guide.next().await.is_err());
+        trace().take();
+        guide.rollback().await.unwrap();
+        assert_eq!(trace().take(), expected);
+    }
+}
+
+// What visits recorded goes when nothing goes on from them; what they did is undone all the same.
+#[tokio::test(start_paused = true)]
+async fn a_guide_that_goes_round_does_not_grow() {
+    let (world, flow) = (World::new(), row());
+    let engine = engine(&world, &flow).await;
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
+    let mut most = 0;
+    for _ in 0..30 {
+        guide.next().await.unwrap();
+        let history = engine.export("g").await.unwrap();
+        let of_a = history.records().iter();
+        let of_a = of_a.filter(|record| record.location.to_string().starts_with("a["));
+        most = most.max(of_a.count());
+    }
+    assert!(most <= 3, "{most}");
+    guide.edit(|form| form.number = 7).await.unwrap();
+    trace().take();
+    guide.rollback().await.unwrap();
+    let told = trace().take();
+    assert_eq!((told.len(), &told[0][..]), (30, "undo a[30] of 7"));
 }

@@ -1,4 +1,6 @@
-// UA-05: two workflows of one durable name, each in a module of its own.
+//! Two workflows of one name in the store, each in a module of its own.
+
+// UA-05
 mod orders {
     use workflow::{Failure, workflow};
 

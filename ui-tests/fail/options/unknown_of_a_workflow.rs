@@ -12,4 +12,9 @@ async fn settle(order: u32) -> u32 {
     order
 }
 
+#[workflow(shared_name = "checkout")]
+async fn refund(order: u32) -> u32 {
+    order
+}
+
 fn main() {}

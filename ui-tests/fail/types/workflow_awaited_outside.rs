@@ -1,13 +1,13 @@
 //! A workflow is run by the engine, or by another workflow. (UA-77)
 
-use workflow::workflow;
+use workflow::{Failure, workflow};
 
 #[workflow]
 async fn parcel(order: u32) -> u32 {
     order
 }
 
-async fn handler() -> u32 {
+async fn handler() -> Result<u32, Failure> {
     parcel(1).await
 }
 

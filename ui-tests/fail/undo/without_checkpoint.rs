@@ -1,4 +1,4 @@
-//! A checkpoint stands before an undo, in its block or in one around it. RVT-RB-02 RVT-FIX-74
+//! A checkpoint stands before an undo, in its block or in one around it. (RVT-RB-02, RVT-FIX-74)
 
 use workflow::{Failure, checkpoint, step, workflow};
 

@@ -1,6 +1,7 @@
 //! Prints. What comes here is in order, so nothing here can fail.
 
 mod fragment;
+mod guided;
 mod path;
 pub(crate) mod site;
 mod step;
@@ -11,9 +12,10 @@ use quote::{ToTokens, quote};
 use syn::{Block, Expr, Stmt, parse_quote};
 
 pub(crate) use self::fragment::fragment;
+pub(crate) use self::guided::{guided, unguided};
 pub(crate) use self::path::krate;
 pub(crate) use self::step::step;
-pub(crate) use self::workflow::workflow;
+pub(crate) use self::workflow::{once, workflow};
 
 use crate::diagnostics::{Place, Report};
 use crate::syntax::{Body, Function};
@@ -28,7 +30,7 @@ pub(crate) fn stub(function: &mut Function) {
         #[cfg(not(rust_analyzer))]
         loop {}
         #[cfg(rust_analyzer)]
-        #body
+        { #body }
     };
     let statement = Stmt::Expr(Expr::Verbatim(nothing), None);
     function
@@ -38,6 +40,23 @@ pub(crate) fn stub(function: &mut Function) {
         brace_token: syn::token::Brace::default(),
         stmts: vec![statement],
     });
+}
+
+/// The same for a body that is no block yet, as while it is being typed. The rest of the item stands.
+pub(crate) fn stub_unreadable(function: &mut Function) {
+    if matches!(function.body, Body::Unreadable { .. }) {
+        stub(function);
+    }
+}
+
+/// What a workflow whose signature is no signature yet is called elsewhere in the file. Only editors get that far.
+pub(crate) fn unread_type(name: &Ident) -> TokenStream {
+    quote! {
+        #[allow(unexpected_cfgs)]
+        #[cfg(rust_analyzer)]
+        #[allow(non_camel_case_types)]
+        pub struct #name {}
+    }
 }
 
 /// The item as written, and what is wrong with it: so that editors go on completing.
@@ -56,7 +75,7 @@ pub(crate) fn fallback(function: &Function, reports: &[Report]) -> TokenStream {
             #[cfg(not(rust_analyzer))]
             loop {}
             #[cfg(rust_analyzer)]
-            #body
+            { #body }
         }),
     };
     quote! {
@@ -88,7 +107,7 @@ pub(crate) fn within(tokens: TokenStream, krate: &impl ToTokens) -> TokenStream 
 }
 
 /// `path` and `function`, as one path that the compiler underlines at `place`, when what is called with it does not fit.
-pub(crate) fn called(path: TokenStream, function: &str, place: &Place) -> TokenStream {
+pub(crate) fn called(path: TokenStream, function: &str, place: Place) -> TokenStream {
     let (first, last) = (
         place.first.resolved_at(Span::mixed_site()),
         place.last.resolved_at(Span::mixed_site()),

@@ -17,7 +17,7 @@ use crate::syntax::{Body, Function};
 //   #[step(retries = 5)] async fn reserve(stock: &Stock, n: u32) -> Result<Hold, StockError> { BODY }
 // Output:
 //   fn reserve<'s>(stock: &'s Stock, n: u32) -> Step<'s, Result<Hold, StockError>, Fallible> {
-//       step(StepOptions::new().retries(5), Box::new(move || { let n = Clone::clone(&n); fut(async move { BODY }) }), VIA)
+//       step(StepOptions::new().retries(5), VIA, Box::new(move || { let n = Clone::clone(&n); fut(async move { BODY }) }))
 //   }
 pub(crate) fn step(
     function: &Function,
@@ -54,7 +54,13 @@ pub(crate) fn step(
         sig,
         &lifetime,
         options.blocking,
-        &parse_quote!(#krate::Step<#lifetime, #returns, #private::#mark>),
+        &given(
+            sig,
+            &returns,
+            &quote!(#lifetime),
+            &quote!(#private::#mark),
+            krate,
+        ),
     );
     let lints = quote! {
         #[allow(single_use_lifetimes, clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::must_use_candidate)]
@@ -85,26 +91,29 @@ pub(crate) fn step(
         .retry_if
         .as_ref()
         .map(|closure| quote!(.retry_if(#closure)));
-    // What the compiler says about the result's type, it says at the type.
-    let place = match &sig.output {
-        ReturnType::Default => Place::from(sig.ident.span()),
-        ReturnType::Type(_, ty) => Place::of(ty),
-    };
+    let place = of_returns(sig);
+    let last = place.last.resolved_at(Span::mixed_site());
+    let (open, mark) = (
+        respan(quote!(::<), last),
+        respan(quote!(, #private::#mark>), last),
+    );
+    let typed = quote!(#open #returns #mark);
     let made = if options.blocking {
-        let blocking_step = called(quote!(#private::), "blocking_step", &place);
+        let blocking_step = called(quote!(#private::), "blocking_step", place);
         quote! {
-            #blocking_step(
+            #blocking_step #typed (
                 #settings,
-                #private::Arc::new(move || { #(#clones)* (move || -> #returns { #(#statements)* })() }),
                 #via,
+                #private::Arc::new(move || { #(#clones)* (move || -> #returns { #(#statements)* })() }),
             ) #retry
         }
     } else {
-        let step = called(quote!(#private::), "step", &place);
+        let step = called(quote!(#private::), "step", place);
         let body = quote! {
             // Tells the compiler the type before it looks at the body, so that what does not fit is underlined there.
             #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
-            if let #private::Some(__workflow_returned) = #private::None::<#returns> {
+            if false {
+                let __workflow_returned: #returns = loop {};
                 return __workflow_returned;
             }
             #(#statements)*
@@ -115,10 +124,10 @@ pub(crate) fn step(
         let future =
             quote_spanned!(at=> #library::__private::fut::<#returns>(async move { #body }));
         quote! {
-            #step(
+            #step #typed (
                 #settings,
-                #private::Box::new(move || { #(#clones)* #future }),
                 #via,
+                #private::Box::new(move || { #(#clones)* #future }),
             ) #retry
         }
     };
@@ -129,6 +138,29 @@ pub(crate) fn step(
             #made
         }
     }
+}
+
+/// Where the compiler says what it says about the result's type: at the type.
+fn of_returns(sig: &Signature) -> Place {
+    match &sig.output {
+        ReturnType::Default => Place::from(sig.ident.span()),
+        ReturnType::Type(_, ty) => Place::of(ty),
+    }
+}
+
+/// `Step<'s, R, MARK>`: with the span of `R`.
+fn given(
+    sig: &Signature,
+    returns: &Type,
+    lifetime: &TokenStream,
+    mark: &TokenStream,
+    krate: &TokenStream,
+) -> Type {
+    let place = of_returns(sig);
+    let [first, last] = [place.first, place.last].map(|span| span.resolved_at(Span::mixed_site()));
+    let open = respan(quote!(#krate::Step<), first);
+    let close = respan(quote!(>), last);
+    parse_quote!(#open #lifetime, #returns, #mark #close)
 }
 
 /// The signature of the function that gives the step: what it borrows, it borrows for one lifetime.

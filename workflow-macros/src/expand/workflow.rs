@@ -71,7 +71,6 @@ pub(crate) fn workflow(
     let run = run(function, model, body, walked, krate);
     let undos = undos(walked, &private);
 
-    let once = once(function, name);
     let outline = crate::lock::outline(walked);
     let implements = quote! {
         const NAME: &'static str = #name;
@@ -110,8 +109,6 @@ pub(crate) fn workflow(
 
         #unique
 
-        #once
-
         #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
         #implements
     }
@@ -121,7 +118,7 @@ pub(crate) fn workflow(
 //
 // What is exported by a macro stands at the crate's root, wherever it is written: so two of one name do not compile, and the
 // compiler shows both. In a test, code of before and after a deploy may stand side by side.
-fn once(function: &Function, name: &str) -> TokenStream {
+pub(crate) fn once(function: &Function, name: &str) -> TokenStream {
     let at = function.sig.ident.span().resolved_at(Span::call_site());
     let name = name.replace('-', "__");
     let said = format!("two_workflows_of_this_crate_are_named__{name}__give_one_another_name");
@@ -209,15 +206,16 @@ fn run(
     // A future that is not `Send` is told of at the function's name; what makes it so is told at its own place.
     let at = sig.ident.span().resolved_at(Span::call_site());
     let library = respan(krate.clone(), at);
-    let future = quote_spanned!(at=> #library::__private::fut(async move {
-        __workflow_function_as_written(&#cx, #(#locals),*).await
-    }));
+    let future = quote_spanned!(at=> #library::__private::fut(
+        __workflow_function_as_written(#cx, #(#locals),*)
+    ));
 
     quote! {
         fn run(#args: #private::Args) -> #private::Result<#private::Body, #private::ArgError> {
             #(#lints)*
             #[allow(#unused)]
-            async fn __workflow_function_as_written(#cx: &#private::Cx, #(#parameters),*) #output {
+            async fn __workflow_function_as_written(#cx: #private::Cx, #(#parameters),*) #output {
+                let #cx = &#cx;
                 #(#lent)*
                 #(#statements)*
             }

@@ -44,7 +44,7 @@ pub(crate) fn compare(
     compare.inputs(locked, found);
     let scope = match found.item {
         Item::Workflow => Scope::Root,
-        Item::Fragment => Scope::Again("the fragment", &locked.origin),
+        Item::Fragment | Item::Guided => Scope::Again("the fragment", &locked.origin),
     };
     compare.moved(&locked.parts, &found.parts);
     compare.scope(&flat(&locked.parts), &flat(&found.parts), scope, "");

@@ -6,6 +6,7 @@
 
 mod compare;
 mod flow;
+mod guided;
 mod mode;
 mod outline;
 mod sources;
@@ -57,8 +58,10 @@ const KINDS: &[&str] = &[
     "checkpoint",
     "settle",
     "rollback",
+    "stage",
 ];
 
+pub(crate) use self::guided::check_guided;
 pub(crate) use self::outline::outline;
 
 /// A function that is being expanded.
@@ -156,13 +159,16 @@ fn is_meant(sources: &Sources, expanded: &Expanded<'_>) -> bool {
 impl Found {
     /// Its name in the store.
     fn name(&self) -> String {
-        let mut errors = Errors::default();
-        let options = ItemOptions::check(&Settings::of(&self.attr), self.item.word(), &mut errors);
-        drop(errors.finish());
         let own = || {
             let function: Option<Function> = syn::parse2(self.tokens.clone()).ok();
             function.map(|function| model::workflow_name(&function.sig))
         };
+        if let Some(flow) = &self.flow {
+            return format!("{flow}/{}", own().unwrap_or_default());
+        }
+        let mut errors = Errors::default();
+        let options = ItemOptions::check(&Settings::of(&self.attr), self.item.word(), &mut errors);
+        drop(errors.finish());
         options.name.or_else(own).unwrap_or_default()
     }
 }
@@ -292,15 +298,16 @@ fn whole(roots: &[String], errors: &mut Errors) -> Option<Whole> {
     if let Some(Ok(before)) = before.map(|text| Lock::parse(&text)) {
         let mode = Mode::now();
         for section in &before.sections {
-            let is_gone = section.item == Item::Workflow
-                && lock.section(section.item, &section.name).is_none()
+            let gone = match section.item {
+                Item::Workflow => messages::LOCK_WORKFLOW_GONE,
+                Item::Guided => messages::LOCK_FLOW_GONE,
+                Item::Fragment => continue,
+            };
+            let is_gone = lock.section(section.item, &section.name).is_none()
                 && !mode.accepts(&section.name, "");
             if is_gone {
                 let quoted = section.origin.quoted();
-                errors.push(
-                    at,
-                    messages::LOCK_WORKFLOW_GONE.with(&[&section.name, &quoted]),
-                );
+                errors.push(at, gone.with(&[&section.name, &quoted]));
             }
         }
     }
@@ -320,9 +327,11 @@ fn of_sources(sources: &Sources, roots: &[String], errors: &mut Errors) -> Lock 
             walked.push((found, name, function, body));
         }
     }
+    let flows = sources.guided();
     let wanted: Vec<String> = walked
         .iter()
         .flat_map(|(.., (parameters, body))| names(body, parameters))
+        .chain(flows.iter().map(|flow| flow.data.clone()))
         .collect();
     let index = sources.index(&wanted);
     let mut sections: Vec<(Section, &Found)> = Vec::new();
@@ -351,14 +360,14 @@ fn of_sources(sources: &Sources, roots: &[String], errors: &mut Errors) -> Lock 
         sections.push((section(&expanded, &index), found));
     }
     let mut sections: Vec<Section> = sections.into_iter().map(|(section, _)| section).collect();
-    sections.sort_by(|one, other| {
-        (one.item.word(), &one.name)
-            .cmp(&(other.item.word(), &other.name))
-            .reverse()
-    });
-    sections.sort_by(|one, other| {
-        let key = |section: &Section| (section.item == Item::Fragment, section.name.clone());
-        key(one).cmp(&key(other))
+    sections.extend(flows.iter().map(guided::Flow::section));
+    sections.sort_by_key(|section| {
+        let of = match section.item {
+            Item::Workflow => 0,
+            Item::Fragment => 1,
+            Item::Guided => 2,
+        };
+        (of, section.name.clone())
     });
     let texts: Vec<String> = sections.iter().flat_map(texts).collect();
     Lock {
@@ -374,7 +383,7 @@ fn walk(found: &Found) -> Option<(Function, (Vec<Parameter>, Walked))> {
     let mut errors = Errors::default();
     let model = match found.item {
         Item::Workflow => model::check_workflow(&mut function, &mut errors),
-        Item::Fragment => None,
+        Item::Fragment | Item::Guided => None,
     };
     let parameters = model
         .as_ref()

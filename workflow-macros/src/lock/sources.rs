@@ -12,6 +12,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, Fields, GenericArgument, Item, Meta, PathArguments, ReturnType, Type};
 
+use super::guided::{Flow, id_of};
 use super::tree;
 use super::types::{Member, Shape, TypeDef, Variant};
 use crate::model::name;
@@ -30,6 +31,8 @@ pub(crate) struct Found {
     pub(crate) item: tree::Item,
     pub(crate) attr: Attribute,
     pub(crate) tokens: TokenStream,
+    /// The guided flow whose stage it belongs to.
+    pub(crate) flow: Option<String>,
 }
 
 /// What is defined in the files that were parsed, by name.
@@ -84,7 +87,8 @@ impl Sources {
     pub(crate) fn durable(&self) -> Vec<Found> {
         let mut found = Vec::new();
         for (path, text) in &self.files {
-            if text.contains("workflow") || text.contains("fragment") {
+            let words = ["workflow", "fragment", "guided"];
+            if words.iter().any(|word| text.contains(word)) {
                 found.extend(durable(path, text));
             }
         }
@@ -100,6 +104,23 @@ impl Sources {
         let file = files.find(|(path, _)| fs::canonicalize(path).is_ok_and(|path| path == wanted));
         file.map(|(path, text)| durable(path, text))
             .unwrap_or_default()
+    }
+
+    /// The guided flows in them, but for those of tests.
+    pub(crate) fn guided(&self) -> Vec<Flow> {
+        let files = self.files.iter();
+        let files = files.filter(|(_, text)| text.contains("guided"));
+        files.flat_map(|(_, text)| guided(text)).collect()
+    }
+
+    /// Those in this file, if it is one of them.
+    pub(crate) fn guided_in(&self, path: &Path) -> Vec<Flow> {
+        let Ok(wanted) = fs::canonicalize(path) else {
+            return Vec::new();
+        };
+        let mut files = self.files.iter();
+        let file = files.find(|(path, _)| fs::canonicalize(path).is_ok_and(|path| path == wanted));
+        file.map(|(_, text)| guided(text)).unwrap_or_default()
     }
 
     /// What is known of the names in `wanted`, and of those that these are made of.
@@ -200,11 +221,37 @@ fn marked<'a>(attrs: &'a [Attribute], mark: &str) -> Option<&'a Attribute> {
     })
 }
 
+/// The guided flows of a file.
+fn guided(text: &str) -> Vec<Flow> {
+    fn gather(items: &[Item], found: &mut Vec<Flow>) {
+        for item in items {
+            match item {
+                Item::Mod(of) if !is_test(&of.attrs) => {
+                    if let Some((_, items)) = &of.content {
+                        gather(items, found);
+                    }
+                }
+                Item::Impl(of) if !is_test(&of.attrs) => {
+                    let flow = marked(&of.attrs, "guided").and_then(|attr| Flow::read(attr, of));
+                    found.extend(flow);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    if let Ok(file) = syn::parse_file(text) {
+        gather(&file.items, &mut found);
+    }
+    found
+}
+
 /// A function of a file, durable or not.
 struct Function {
     ident: String,
     /// Which of the two it is, with its attribute and the rest; not in a test.
     durable: Option<(tree::Item, Attribute, TokenStream)>,
+    flow: Option<String>,
 }
 
 /// All functions in source order, but for those in other functions.
@@ -219,8 +266,12 @@ fn functions(items: &[Item], in_test: bool, found: &mut Vec<Function>) {
             Item::Fn(of) => found.push(Function::of(of, &of.attrs, &of.sig, in_test)),
             Item::Impl(of) => {
                 let in_test = in_test || is_test(&of.attrs);
+                let flow = marked(&of.attrs, "guided").and_then(id_of);
                 found.extend(of.items.iter().filter_map(|item| match item {
-                    syn::ImplItem::Fn(of) => Some(Function::of(of, &of.attrs, &of.sig, in_test)),
+                    syn::ImplItem::Fn(of) => {
+                        let function = Function::of(of, &of.attrs, &of.sig, in_test);
+                        Some(function.within(flow.as_ref(), of, in_test))
+                    }
                     _ => None,
                 }));
             }
@@ -245,7 +296,23 @@ impl Function {
             durable: durable
                 .filter(|_| !is_test)
                 .map(|(item, attr)| (item, attr, tokens.to_token_stream())),
+            flow: None,
         }
+    }
+
+    /// The same in a guided flow: the code of a stage is a fragment.
+    fn within(mut self, flow: Option<&String>, of: &syn::ImplItemFn, in_test: bool) -> Self {
+        let mark = ["stage", "leave"]
+            .iter()
+            .find_map(|mark| marked(&of.attrs, mark));
+        if let (Some(flow), Some(attr)) = (flow, mark)
+            && of.sig.asyncness.is_some()
+            && !in_test
+        {
+            self.durable = Some((tree::Item::Fragment, attr.clone(), of.to_token_stream()));
+            self.flow = Some(flow.clone());
+        }
+        self
     }
 }
 
@@ -261,7 +328,12 @@ fn durable(path: &Path, text: &str) -> Vec<Found> {
     functions(&file.items, false, &mut all);
     let mut counts: HashMap<String, usize> = HashMap::new();
     let mut found = Vec::new();
-    for Function { ident, durable } in all {
+    for Function {
+        ident,
+        durable,
+        flow,
+    } in all
+    {
         let count = counts.entry(ident.clone()).or_default();
         let nth = *count;
         *count += 1;
@@ -272,6 +344,7 @@ fn durable(path: &Path, text: &str) -> Vec<Found> {
                 item,
                 attr,
                 tokens,
+                flow,
             });
         }
     }
@@ -350,7 +423,8 @@ impl Index {
 
     /// What a durable call of it records; what any other async function gives is recorded where a step in place calls it.
     fn function(&mut self, attrs: &[Attribute], sig: &syn::Signature) {
-        let is_fragment = marked(attrs, "fragment").is_some();
+        let marks = ["fragment", "stage", "leave"];
+        let is_fragment = marks.iter().any(|mark| marked(attrs, mark).is_some());
         if is_fragment || sig.asyncness.is_none() && marked(attrs, "step").is_none() {
             return;
         }

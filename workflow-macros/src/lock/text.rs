@@ -193,14 +193,15 @@ impl Lock {
                 }
                 "workflow" => Item::Workflow,
                 "fragment" => Item::Fragment,
+                "guided" => Item::Guided,
                 "type" => {
                     lock.types.push(read_type(&line, rest)?);
                     continue;
                 }
                 _ => {
-                    return Err(
-                        line.wrong("a section begins with `workflow`, `fragment` or `type`")
-                    );
+                    return Err(line.wrong(
+                        "a section begins with `workflow`, `fragment`, `guided` or `type`",
+                    ));
                 }
             };
             if rest.is_empty() {

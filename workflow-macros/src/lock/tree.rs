@@ -20,6 +20,8 @@ pub(crate) struct Section {
 pub(crate) enum Item {
     Workflow,
     Fragment,
+    /// A flow that a person is led through: its stages are its parts, and its data is its input.
+    Guided,
 }
 
 impl Item {
@@ -27,6 +29,7 @@ impl Item {
         match self {
             Self::Workflow => "workflow",
             Self::Fragment => "fragment",
+            Self::Guided => "guided",
         }
     }
 }

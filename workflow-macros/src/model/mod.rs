@@ -7,6 +7,7 @@
 //! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
 mod duration;
+mod guided;
 pub(crate) mod name;
 mod options;
 mod outline;
@@ -21,6 +22,7 @@ use syn::Attribute;
 
 use crate::diagnostics::Place;
 
+pub(crate) use self::guided::{Code, FlowOptions, Guided, Kept, Stage, check_guided, type_name};
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::outline::{Body, Jump, Part, has_site};
 pub(crate) use self::scope::Names;

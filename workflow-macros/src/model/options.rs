@@ -323,7 +323,7 @@ fn contradictions(seen: &[String], settings: &Settings, errors: &mut Errors) {
 }
 
 /// The literal of `name = literal`.
-fn literal<'a>(
+pub(super) fn literal<'a>(
     setting: &'a Setting,
     name: &str,
     shape: &str,
@@ -348,7 +348,12 @@ fn literal<'a>(
     }
 }
 
-fn text(setting: &Setting, name: &str, shape: &str, errors: &mut Errors) -> Option<(String, Span)> {
+pub(super) fn text(
+    setting: &Setting,
+    name: &str,
+    shape: &str,
+    errors: &mut Errors,
+) -> Option<(String, Span)> {
     if let Some(Lit::Str(text)) = literal(setting, name, shape, errors) {
         Some((text.value(), text.span()))
     } else {
@@ -377,7 +382,7 @@ fn number(setting: &Setting) -> Option<f64> {
 }
 
 /// A word, or a word with `true` or `false`.
-fn flag(setting: &Setting, name: &str, errors: &mut Errors) -> Option<bool> {
+pub(super) fn flag(setting: &Setting, name: &str, errors: &mut Errors) -> Option<bool> {
     match &setting.value {
         Value::Nothing => Some(true),
         Value::Equals(value) => match peel(value) {
@@ -442,6 +447,10 @@ pub(super) fn distance(one: &str, other: &str) -> usize {
 pub(crate) struct ItemOptions {
     pub(crate) name: Option<String>,
     pub(crate) krate: Option<syn::Path>,
+    /// The guided flow whose stage the fragment belongs to.
+    pub(crate) flow: Option<String>,
+    /// Another workflow of the crate may have its name, too.
+    pub(crate) shares_name: bool,
 }
 
 impl ItemOptions {
@@ -470,13 +479,25 @@ impl ItemOptions {
                         }
                     }
                 }
+                "shared_name" if item == "workflow" => {
+                    if !matches!(setting.value, Value::Nothing) {
+                        let text = messages::OPTION_IS_A_FLAG.with(&["shared_name"]);
+                        errors.push(setting.value_place(), text);
+                    }
+                    options.shares_name = true;
+                }
+                // What `#[guided]` says to the fragments that it makes.
+                "of" if item == "fragment" => {
+                    let flow = text(setting, "of", "of = \"flow\"", errors);
+                    options.flow = flow.map(|(flow, _)| flow);
+                }
                 "crate" => match &setting.value {
                     Value::Equals(Expr::Path(path)) => options.krate = Some(path.path.clone()),
                     _ => errors.push(setting.place(), messages::CRATE_PATH),
                 },
                 _ => {
                     let all = if item == "workflow" {
-                        "the options are `name`, `crate`"
+                        "the options are `name`, `shared_name`, `crate`"
                     } else {
                         "the only option is `crate`"
                     };

@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, PatIdent, ReturnType, Signature, Type};
 
-use super::{Given, name};
+use super::{Given, name, rules};
 use crate::diagnostics::{Errors, Place, Report};
 use crate::messages;
 use crate::syntax::{Body, Function, Mark, Settings, Value, take};
@@ -28,12 +28,17 @@ pub(crate) struct Workflow {
 }
 
 impl Workflow {
-    /// The parameters that the engine gives.
+    /// The parameters that the engine gives, and those that have no order.
     pub(crate) fn given(&self) -> Vec<(Ident, Given)> {
-        let states = self.parameters.iter().filter(|given| given.is_state);
-        states
-            .map(|state| (state.name.clone(), Given::State))
-            .collect()
+        let particular = self.parameters.iter().filter_map(|given| {
+            let what = if given.is_state {
+                Given::State
+            } else {
+                unordered(&given.ty)?
+            };
+            Some((given.name.clone(), what))
+        });
+        particular.collect()
     }
 }
 
@@ -49,14 +54,30 @@ pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
     named.collect()
 }
 
-/// The parameters of a fragment that are a `&mut`.
+/// A map or set that has another order on every replay.
+fn unordered(ty: &Type) -> Option<Given> {
+    match ty {
+        Type::Reference(reference) => unordered(&reference.elem),
+        Type::Path(path) => rules::unordered(&path.path).map(Given::Unordered),
+        _ => None,
+    }
+}
+
+/// The parameters of a fragment that are a `&mut`, and those that have no order.
 pub(crate) fn lent(sig: &Signature) -> Vec<(Ident, Given)> {
     let lent = sig.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(typed) if is_mut_reference(&typed.ty) => match &*typed.pat {
-            Pat::Ident(named) => Some((named.ident.clone(), Given::Lent)),
-            _ => None,
-        },
-        _ => None,
+        FnArg::Typed(typed) => {
+            let what = if is_mut_reference(&typed.ty) {
+                Given::Lent
+            } else {
+                unordered(&typed.ty)?
+            };
+            match &*typed.pat {
+                Pat::Ident(named) => Some((named.ident.clone(), what)),
+                _ => None,
+            }
+        }
+        FnArg::Receiver(_) => None,
     });
     lent.collect()
 }
@@ -98,7 +119,8 @@ fn check_item(function: &Function, item: &str, errors: &mut Errors) -> bool {
                 why.span(),
                 messages::UNREADABLE_BODY.with(&[&why.to_string()]),
             );
-            false
+            // A step may have to do without one; what else there is has one that says nothing.
+            item != "step"
         }
         Body::Missing(semicolon) if item != "step" => {
             errors.push(semicolon.span, messages::NO_BODY.with(&[item]));
@@ -151,7 +173,7 @@ pub(crate) fn check_workflow(function: &mut Function, errors: &mut Errors) -> Op
                 else {
                     errors.push(
                         Place::of(&typed.pat),
-                        messages::WORKFLOW_PATTERN.with(&["input"]),
+                        messages::WORKFLOW_PATTERN.with(&[&written(&typed.pat)]),
                     );
                     continue;
                 };
@@ -221,7 +243,7 @@ pub(crate) fn check_step(
                             errors.push(place, messages::STEP_BLOCKING_BORROWS);
                         }
                     }
-                    _ => errors.push(place, messages::STEP_SELF_BY_VALUE),
+                    _ => errors.push(place, messages::STEP_SELF_BY_VALUE.with(&["step"])),
                 }
             }
             FnArg::Typed(typed) => {
@@ -235,7 +257,7 @@ pub(crate) fn check_step(
                 else {
                     errors.push(
                         Place::of(&typed.pat),
-                        messages::STEP_PATTERN.with(&["parts"]),
+                        messages::STEP_PATTERN.with(&[&written(&typed.pat)]),
                     );
                     continue;
                 };
@@ -322,7 +344,10 @@ pub(crate) fn check_fragment(function: &Function, errors: &mut Errors) -> bool {
         && !matches!(receiver.kind, syn::ReceiverKind::Reference(..))
         && !matches!(receiver.kind, syn::ReceiverKind::Value)
     {
-        errors.push(Place::of(receiver), messages::STEP_SELF_BY_VALUE);
+        errors.push(
+            Place::of(receiver),
+            messages::STEP_SELF_BY_VALUE.with(&["fragment"]),
+        );
     }
     fine
 }
@@ -363,6 +388,20 @@ fn borrows(ty: &Type) -> Option<Place> {
     let mut finder = Finder(None);
     finder.visit_type(ty);
     finder.0
+}
+
+/// A pattern, nearly as it was written.
+fn written(pat: &Pat) -> String {
+    let text = quote::quote!(#pat).to_string();
+    [
+        (" ,", ","),
+        ("( ", "("),
+        (" )", ")"),
+        (" ::", "::"),
+        (":: ", "::"),
+    ]
+    .iter()
+    .fold(text, |text, (loose, tight)| text.replace(loose, tight))
 }
 
 /// The owned type that is probably meant by a borrowed one.

@@ -181,7 +181,7 @@ fn all_that_is_wrong_is_told_together_and_in_source_order() {
     "#;
     let starts = [
         "`std::time::SystemTime::now` is another time",
-        "a `for` loop that does something durable needs a label",
+        "a `for` that does something durable needs a label",
         "a `HashMap` has another order",
         "`15 minutes` is not a duration",
         "`retires` is not an option",

@@ -1,6 +1,6 @@
 //! A function as it was written: its signature parsed, its body parsed or kept as tokens.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Block, Signature, Token, Visibility};
@@ -26,19 +26,43 @@ pub(crate) enum Body {
     Missing(Token![;]),
 }
 
+impl Function {
+    /// What stands before the body.
+    pub(super) fn head(
+        input: ParseStream<'_>,
+    ) -> syn::Result<(Vec<Attribute>, Visibility, Signature)> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        Ok((attrs, input.parse()?, input.parse()?))
+    }
+}
+
+impl Body {
+    /// A block, if these tokens are one.
+    pub(super) fn read(tokens: TokenStream) -> Self {
+        match syn::parse2(tokens.clone()) {
+            Ok(block) => Self::Block(block),
+            Err(why) => Self::Unreadable { tokens, why },
+        }
+    }
+}
+
+/// What a function is called, whatever is wrong with the rest of it.
+pub(crate) fn function_name(item: &TokenStream) -> Option<Ident> {
+    let mut trees = item.clone().into_iter();
+    trees.find(|tree| matches!(tree, TokenTree::Ident(word) if word == "fn"))?;
+    match trees.next()? {
+        TokenTree::Ident(name) => Some(name),
+        _ => None,
+    }
+}
+
 impl Parse for Function {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let attrs = input.call(Attribute::parse_outer)?;
-        let vis = input.parse()?;
-        let sig = input.parse()?;
+        let (attrs, vis, sig) = Self::head(input)?;
         let body = if input.peek(Token![;]) {
             Body::Missing(input.parse()?)
         } else {
-            let tokens: TokenStream = input.parse()?;
-            match syn::parse2(tokens.clone()) {
-                Ok(block) => Body::Block(block),
-                Err(why) => Body::Unreadable { tokens, why },
-            }
+            Body::read(input.parse()?)
         };
         Ok(Self {
             attrs,

@@ -2,12 +2,14 @@
 
 mod attribute;
 mod function;
+mod guided;
 mod invocation;
 mod options;
 mod tokens;
 
 pub(crate) use self::attribute::{Mark, attributes, strip, take};
-pub(crate) use self::function::{Body, Function};
+pub(crate) use self::function::{Body, Function, function_name};
+pub(crate) use self::guided::{Impl, Marks, Member, Role, words};
 pub(crate) use self::invocation::{Durable, arguments};
 pub(crate) use self::options::{Setting, Settings, Value};
 pub(crate) use self::tokens::{Seen, seen};

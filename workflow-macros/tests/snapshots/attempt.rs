@@ -26,25 +26,24 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("book", workflow::Kind::Attempt, "book", ::core::file!(), 1),
-        workflow::Site::new(
-            "reserve",
-            workflow::Kind::Call,
-            "book/reserve",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "book",
+            kind: workflow::Kind::Attempt,
+            path: "book",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "reserve",
+            kind: workflow::Kind::Call,
+            path: "book/reserve",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "attempt book\n call reserve\n";
     type Mark = workflow::__private::Fallible;
@@ -60,17 +59,19 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let mut held = 0;
             let tried = attempt!(
-                @ site __workflow_cx & const { workflow::Site::new("book",
-                workflow::Kind::Attempt, "book", ::core::file!(), 1) }; __workflow_cx_1,
-                async { workflow::__private::Ok:: < _, workflow::__private::Failure > ({
-                held = workflow::__private::Durable::run(reserve(order), __workflow_cx_1,
-                & const { workflow::Site::new("reserve", workflow::Kind::Call,
-                "book/reserve", ::core::file!(), 1) }). await ?; held }) }
+                @ site __workflow_cx & workflow::Site { name : "book", kind :
+                workflow::Kind::Attempt, path : "book", file : ::core::file!(), line : 1
+                }; __workflow_cx_1, async { workflow::__private::Ok:: < _,
+                workflow::__private::Failure > ({ held =
+                workflow::__private::Durable::run(reserve(order), __workflow_cx_1, &
+                workflow::Site { name : "reserve", kind : workflow::Kind::Call, path :
+                "book/reserve", file : ::core::file!(), line : 1 }). await ?; held }) }
             );
             Ok(tried.unwrap_or(held))
         }
@@ -86,12 +87,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

@@ -12,16 +12,19 @@
 fn hash(
     text: String,
 ) -> workflow::Step<'static, usize, workflow::__private::Infallible> {
-    workflow::__private::blocking_step(
+    workflow::__private::blocking_step::<
+        usize,
+        workflow::__private::Infallible,
+    >(
         workflow::__private::StepOptions::new(),
-        workflow::__private::Arc::new(move || {
-            let text = workflow::__private::Clone::clone(&text);
-            (move || -> usize { text.len() })()
-        }),
         {
             #[allow(unused_imports)]
             use workflow::__private::lookup::*;
             (&&&&&workflow::__private::tag::<usize>().plain()).via()
         },
+        workflow::__private::Arc::new(move || {
+            let text = workflow::__private::Clone::clone(&text);
+            (move || -> usize { text.len() })()
+        }),
     )
 }

@@ -26,39 +26,38 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("both", workflow::Kind::Join, "both", ::core::file!(), 1),
-        workflow::Site::new(
-            "count",
-            workflow::Kind::Call,
-            "both/a/count",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new(
-            "every",
-            workflow::Kind::JoinAll,
-            "every",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new(
-            "count",
-            workflow::Kind::Call,
-            "every[]/count",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "both",
+            kind: workflow::Kind::Join,
+            path: "both",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "count",
+            kind: workflow::Kind::Call,
+            path: "both/a/count",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "every",
+            kind: workflow::Kind::JoinAll,
+            path: "every",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "count",
+            kind: workflow::Kind::Call,
+            path: "every[]/count",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "join both\n branch a\n  call count\n branch b\njoin_all every\n call count\n";
     type Mark = workflow::__private::Fallible;
@@ -74,33 +73,35 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             orders: Vec<u32>,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let (a, b) = join!(
-                @ site __workflow_cx & const { workflow::Site::new("both",
-                workflow::Kind::Join, "both", ::core::file!(), 1) }; __workflow_cx_1 "a",
-                __workflow_cx_2 "b"; workflow::__private::arm({ let __workflow_branch =
+                @ site __workflow_cx & workflow::Site { name : "both", kind :
+                workflow::Kind::Join, path : "both", file : ::core::file!(), line : 1 };
+                __workflow_cx_1 "a", __workflow_cx_2 "b"; workflow::__private::arm({ let
+                __workflow_branch = || workflow::__private::fut(async {
+                workflow::__private::Ok:: < _, workflow::__private::Thrown >
+                (workflow::__private::Durable::run(count(1), __workflow_cx_1, &
+                workflow::Site { name : "count", kind : workflow::Kind::Call, path :
+                "both/a/count", file : ::core::file!(), line : 1 }). await ?) });
+                __workflow_branch }), workflow::__private::arm({ let __workflow_branch =
                 || workflow::__private::fut(async { workflow::__private::Ok:: < _,
-                workflow::__private::Thrown >
-                (workflow::__private::Durable::run(count(1), __workflow_cx_1, & const {
-                workflow::Site::new("count", workflow::Kind::Call, "both/a/count",
-                ::core::file!(), 1) }). await ?) }); __workflow_branch }),
-                workflow::__private::arm({ let __workflow_branch = ||
-                workflow::__private::fut(async { workflow::__private::Ok:: < _,
                 workflow::__private::Thrown > ({ 2 }) }); __workflow_branch })
             )?;
             join_all!(
-                @ site __workflow_cx & const { workflow::Site::new("every",
-                workflow::Kind::JoinAll, "every", ::core::file!(), 1) }; limit =
-                workflow::__private::Some(2), items = orders, key = [], __workflow_slot
-                => workflow::__private::item({ let __workflow_branch = ||
+                @ site __workflow_cx & workflow::Site { name : "every", kind :
+                workflow::Kind::JoinAll, path : "every", file : ::core::file!(), line : 1
+                }; limit = workflow::__private::Some(2), items = orders, key = [],
+                __workflow_slot => workflow::__private::item({ let __workflow_branch = ||
                 workflow::__private::fut(async { let (__workflow_cx_3, order) =
                 __workflow_slot.open(); let __workflow_cx_3 = & __workflow_cx_3;
                 workflow::__private::Ok:: < _, workflow::__private::Thrown > ({
-                workflow::__private::Durable::run(count(order), __workflow_cx_3, & const
-                { workflow::Site::new("count", workflow::Kind::Call, "every[]/count",
-                ::core::file!(), 1) }). await ? }) }); __workflow_branch })
+                workflow::__private::Durable::run(count(order), __workflow_cx_3, &
+                workflow::Site { name : "count", kind : workflow::Kind::Call, path :
+                "every[]/count", file : ::core::file!(), line : 1 }). await ? }) });
+                __workflow_branch })
             )?;
             Ok(a + b)
         }
@@ -116,12 +117,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

@@ -27,25 +27,24 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("items", workflow::Kind::Loop, "items", ::core::file!(), 1),
-        workflow::Site::new(
-            "count",
-            workflow::Kind::Call,
-            "items[]/count",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "items",
+            kind: workflow::Kind::Loop,
+            path: "items",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "count",
+            kind: workflow::Kind::Call,
+            path: "items[]/count",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "loop items carry total\n call count\n choice\n  arm\n   leaves break items\n  arm\n";
     type Mark = workflow::__private::Fallible;
@@ -61,23 +60,22 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             items: Vec<u32>,
             limit: u32,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let mut total = 0;
             match workflow::__private::iterate(&items) {
                 __workflow_items => {
                     let mut __workflow_loop = workflow::__private::enter_carry(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "items",
-                                    workflow::Kind::Loop,
-                                    "items",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "items",
+                                kind: workflow::Kind::Loop,
+                                path: "items",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             &["total"],
                         )
@@ -99,14 +97,12 @@ impl workflow::Workflow for checkout {
                             += workflow::__private::Durable::run(
                                     count(*item),
                                     __workflow_cx_1,
-                                    &const {
-                                        workflow::Site::new(
-                                            "count",
-                                            workflow::Kind::Call,
-                                            "items[]/count",
-                                            ::core::file!(),
-                                            1,
-                                        )
+                                    &workflow::Site {
+                                        name: "count",
+                                        kind: workflow::Kind::Call,
+                                        path: "items[]/count",
+                                        file: ::core::file!(),
+                                        line: 1,
                                     },
                                 )
                                 .await?;
@@ -134,17 +130,23 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
+                move |__workflow_cx| workflow::__private::fut(
                     __workflow_function_as_written(
-                            &__workflow_cx,
-                            __workflow_a0,
-                            __workflow_a1,
-                        )
-                        .await
-                }),
+                        __workflow_cx,
+                        __workflow_a0,
+                        __workflow_a1,
+                    ),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

@@ -26,19 +26,24 @@ impl order {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__order__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for order {
     const NAME: &'static str = "order";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("left", workflow::Kind::Step, "left", ::core::file!(), 1),
-        workflow::Site::new("parcel", workflow::Kind::Call, "parcel", ::core::file!(), 1),
+        workflow::Site {
+            name: "left",
+            kind: workflow::Kind::Step,
+            path: "left",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "parcel",
+            kind: workflow::Kind::Call,
+            path: "parcel",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "step left of parcel\ncall parcel\n";
     type Mark = workflow::__private::Fallible;
@@ -54,36 +59,33 @@ impl workflow::Workflow for order {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             item: String,
         ) -> Result<u32, Failure> {
-            #[allow(unused_imports)]
-            use step as _;
+            let __workflow_cx = &__workflow_cx;
+            #[step(__workflow_is_imported)]
+            const _: () = ();
             let id = workflow::__private::run_once(
                     parcel(item.clone()).detach(),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "left",
-                            workflow::Kind::Step,
-                            "left",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "left",
+                        kind: workflow::Kind::Step,
+                        path: "left",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await?;
             workflow::__private::Durable::run(
                     parcel(item),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "parcel",
-                            workflow::Kind::Call,
-                            "parcel",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "parcel",
+                        kind: workflow::Kind::Call,
+                        path: "parcel",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await
@@ -100,12 +102,19 @@ impl workflow::Workflow for order {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__order__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

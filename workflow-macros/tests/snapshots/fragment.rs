@@ -24,14 +24,12 @@ fn settle<'__workflow>(
             += workflow::__private::Durable::run(
                     count(n),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "count",
-                            workflow::Kind::Call,
-                            "count",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "count",
+                        kind: workflow::Kind::Call,
+                        path: "count",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await?;

@@ -26,39 +26,38 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "orders",
-            workflow::Kind::Loop,
-            "orders",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new(
-            "nap",
-            workflow::Kind::Sleep,
-            "orders[]/nap",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new("again", workflow::Kind::Loop, "again", ::core::file!(), 1),
-        workflow::Site::new(
-            "nap",
-            workflow::Kind::Sleep,
-            "again[]/nap",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "orders",
+            kind: workflow::Kind::Loop,
+            path: "orders",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "nap",
+            kind: workflow::Kind::Sleep,
+            path: "orders[]/nap",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "again",
+            kind: workflow::Kind::Loop,
+            path: "again",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "nap",
+            kind: workflow::Kind::Sleep,
+            path: "again[]/nap",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "loop orders\n sleep nap\nloop again\n sleep nap\n";
     type Mark = workflow::__private::Infallible;
@@ -74,20 +73,19 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             orders: Vec<u32>,
         ) {
+            let __workflow_cx = &__workflow_cx;
             {
                 let mut __workflow_loop = workflow::__private::enter_loop(
                         __workflow_cx,
-                        &const {
-                            workflow::Site::new(
-                                "orders",
-                                workflow::Kind::Loop,
-                                "orders",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "orders",
+                            kind: workflow::Kind::Loop,
+                            path: "orders",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                     )
                     .await;
@@ -97,23 +95,21 @@ impl workflow::Workflow for checkout {
                         continue 'orders;
                     }
                     sleep!(
-                        @ site __workflow_cx_1 & const { workflow::Site::new("nap",
-                        workflow::Kind::Sleep, "orders[]/nap", ::core::file!(), 1) };
-                        workflow::__private::millis(1000u64)
+                        @ site __workflow_cx_1 & workflow::Site { name : "nap", kind :
+                        workflow::Kind::Sleep, path : "orders[]/nap", file :
+                        ::core::file!(), line : 1 }; workflow::__private::millis(1000u64)
                     );
                 }
             }
             {
                 let mut __workflow_loop = workflow::__private::enter_loop(
                         __workflow_cx,
-                        &const {
-                            workflow::Site::new(
-                                "again",
-                                workflow::Kind::Loop,
-                                "again",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "again",
+                            kind: workflow::Kind::Loop,
+                            path: "again",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                     )
                     .await;
@@ -124,8 +120,9 @@ impl workflow::Workflow for checkout {
                     }
                     if more() {
                         sleep!(
-                            @ site __workflow_cx_2 & const { workflow::Site::new("nap",
-                            workflow::Kind::Sleep, "again[]/nap", ::core::file!(), 1) };
+                            @ site __workflow_cx_2 & workflow::Site { name : "nap", kind
+                            : workflow::Kind::Sleep, path : "again[]/nap", file :
+                            ::core::file!(), line : 1 };
                             workflow::__private::millis(1000u64)
                         );
                     } else {
@@ -146,12 +143,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<()>().plain()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

@@ -26,21 +26,38 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("paid", workflow::Kind::Recv, "paid", ::core::file!(), 1),
-        workflow::Site::new("more", workflow::Kind::Recv, "more", ::core::file!(), 1),
-        workflow::Site::new("ask", workflow::Kind::Recv, "ask", ::core::file!(), 1),
-        workflow::Site::new("tell", workflow::Kind::Send, "tell", ::core::file!(), 1),
+        workflow::Site {
+            name: "paid",
+            kind: workflow::Kind::Recv,
+            path: "paid",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "more",
+            kind: workflow::Kind::Recv,
+            path: "more",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "ask",
+            kind: workflow::Kind::Recv,
+            path: "ask",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "tell",
+            kind: workflow::Kind::Send,
+            path: "tell",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "recv paid on PAYMENT\nrecv more on CASH,CARD\nrecv ask on ASK\nsend tell on PAYMENT\n";
     type Mark = workflow::__private::Fallible;
@@ -56,30 +73,31 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: RunId,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let paid = recv!(
-                @ site __workflow_cx & const { workflow::Site::new("paid",
-                workflow::Kind::Recv, "paid", ::core::file!(), 1) }; one &
-                [workflow::__private::channel(& PAYMENT)]
+                @ site __workflow_cx & workflow::Site { name : "paid", kind :
+                workflow::Kind::Recv, path : "paid", file : ::core::file!(), line : 1 };
+                one & [workflow::__private::channel(& PAYMENT)]
             )?;
             let more = recv!(
-                @ site __workflow_cx & const { workflow::Site::new("more",
-                workflow::Kind::Recv, "more", ::core::file!(), 1) }; many
-                workflow::__private::Some(workflow::__private::millis(900000u64)), 3,
-                false, & [workflow::__private::channel(& CASH),
+                @ site __workflow_cx & workflow::Site { name : "more", kind :
+                workflow::Kind::Recv, path : "more", file : ::core::file!(), line : 1 };
+                many workflow::__private::Some(workflow::__private::millis(900000u64)),
+                3, false, & [workflow::__private::channel(& CASH),
                 workflow::__private::channel(& CARD)]
             )?;
             let ask = recv!(
-                @ site __workflow_cx & const { workflow::Site::new("ask",
-                workflow::Kind::Recv, "ask", ::core::file!(), 1) }; within wait, &
-                [workflow::__private::channel(& ASK)]
+                @ site __workflow_cx & workflow::Site { name : "ask", kind :
+                workflow::Kind::Recv, path : "ask", file : ::core::file!(), line : 1 };
+                within wait, & [workflow::__private::channel(& ASK)]
             )?;
             send!(
-                @ site __workflow_cx & const { workflow::Site::new("tell",
-                workflow::Kind::Send, "tell", ::core::file!(), 1) }; & order, & PAYMENT,
-                paid
+                @ site __workflow_cx & workflow::Site { name : "tell", kind :
+                workflow::Kind::Send, path : "tell", file : ::core::file!(), line : 1 };
+                & order, & PAYMENT, paid
             )?;
             Ok(paid)
         }
@@ -95,12 +113,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

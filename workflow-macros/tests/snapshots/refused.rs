@@ -23,13 +23,6 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
@@ -47,12 +40,11 @@ impl workflow::Workflow for checkout {
         workflow::__private::ArgError,
     > {
         #[allow(unused_variables)]
-        async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
-        ) {
+        async fn __workflow_function_as_written(__workflow_cx: workflow::__private::Cx) {
+            let __workflow_cx = &__workflow_cx;
             sleep!(
                 @ unread::core::compile_error! {
-                "`sleep!` begins with its name, a plain word\nhelp: write `sleep!(window, \"15m\")`"
+                "`sleep!` begins with its name, a plain word under which it is recorded, and this is none\nhelp: write `sleep!(window, \"15m\")`"
                 }
             );
         }
@@ -66,12 +58,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<()>().plain()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

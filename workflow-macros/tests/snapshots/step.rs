@@ -17,10 +17,18 @@ fn reserve<'__workflow>(
     Result<u32, StockError>,
     workflow::__private::Fallible,
 > {
-    workflow::__private::step(
+    workflow::__private::step::<
+        Result<u32, StockError>,
+        workflow::__private::Fallible,
+    >(
         workflow::__private::StepOptions::new()
             .retries(3u32)
             .timeout(workflow::__private::millis(10000u64)),
+        {
+            #[allow(unused_imports)]
+            use workflow::__private::lookup::*;
+            (&&&&&workflow::__private::tag::<Result<u32, StockError>>()).via()
+        },
         workflow::__private::Box::new(move || {
             let order = workflow::__private::Clone::clone(&order);
             workflow::__private::fut::<
@@ -33,18 +41,12 @@ fn reserve<'__workflow>(
                     clippy::nursery,
                     clippy::restriction
                 )]
-                if let workflow::__private::Some(__workflow_returned) = workflow::__private::None::<
-                    Result<u32, StockError>,
-                > {
+                if false {
+                    let __workflow_returned: Result<u32, StockError> = loop {};
                     return __workflow_returned;
                 }
                 stock.hold(order).await
             })
         }),
-        {
-            #[allow(unused_imports)]
-            use workflow::__private::lookup::*;
-            (&&&&&workflow::__private::tag::<Result<u32, StockError>>()).via()
-        },
     )
 }

@@ -26,18 +26,17 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new("other", workflow::Kind::Step, "other", ::core::file!(), 1),
+        workflow::Site {
+            name: "other",
+            kind: workflow::Kind::Step,
+            path: "other",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "step other of get\n";
     type Mark = workflow::__private::Fallible;
@@ -53,11 +52,12 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> Result<u32, Failure> {
-            #[allow(unused_imports)]
-            use step as _;
+            let __workflow_cx = &__workflow_cx;
+            #[step(__workflow_is_imported)]
+            const _: () = ();
             let n = {
                 #[allow(unused_imports)]
                 use workflow::__private::lookup::*;
@@ -65,14 +65,12 @@ impl workflow::Workflow for checkout {
                     workflow::__private::Awaited(get(order))
                         .go(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "other",
-                                    workflow::Kind::Step,
-                                    "other",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "other",
+                                kind: workflow::Kind::Step,
+                                path: "other",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             workflow::__private::StepOptions::new().retries(2u32),
                         )
@@ -80,14 +78,12 @@ impl workflow::Workflow for checkout {
                 });
                 let __workflow_step = workflow::__private::in_place(
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "other",
-                            workflow::Kind::Step,
-                            "other",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "other",
+                        kind: workflow::Kind::Step,
+                        path: "other",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                     workflow::__private::StepOptions::new().retries(2u32),
                     &__workflow_body,
@@ -109,12 +105,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

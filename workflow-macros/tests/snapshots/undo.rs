@@ -26,33 +26,38 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "begun",
-            workflow::Kind::Checkpoint,
-            "begun",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new(
-            "reserve",
-            workflow::Kind::Step,
-            "reserve",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new("paid", workflow::Kind::Settle, "paid", ::core::file!(), 1),
-        workflow::Site::new("other", workflow::Kind::Step, "other", ::core::file!(), 1),
+        workflow::Site {
+            name: "begun",
+            kind: workflow::Kind::Checkpoint,
+            path: "begun",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "reserve",
+            kind: workflow::Kind::Step,
+            path: "reserve",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "paid",
+            kind: workflow::Kind::Settle,
+            path: "paid",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "other",
+            kind: workflow::Kind::Step,
+            path: "other",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "checkpoint begun\nstep reserve undo\nsettle paid\nstep other of pay undo\n";
     const UNDOS: &'static [workflow::__private::Undo] = &[
@@ -97,14 +102,16 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> Result<(), Failure> {
-            #[allow(unused_imports)]
-            use step as _;
+            let __workflow_cx = &__workflow_cx;
+            #[step(__workflow_is_imported)]
+            const _: () = ();
             checkpoint!(
-                @ site __workflow_cx & const { workflow::Site::new("begun",
-                workflow::Kind::Checkpoint, "begun", ::core::file!(), 1) };
+                @ site __workflow_cx & workflow::Site { name : "begun", kind :
+                workflow::Kind::Checkpoint, path : "begun", file : ::core::file!(), line
+                : 1 };
             );
             {
                 #[allow(unused_imports)]
@@ -112,14 +119,12 @@ impl workflow::Workflow for checkout {
                 let __workflow_undo = release;
                 let __workflow_options = workflow::__private::StepOptions::new()
                     .undone_by(
-                        &const {
-                            workflow::Site::new(
-                                "reserve",
-                                workflow::Kind::Step,
-                                "reserve",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "reserve",
+                            kind: workflow::Kind::Step,
+                            path: "reserve",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                         workflow::__private::first_of(&__workflow_undo).unknown(),
                     );
@@ -127,14 +132,12 @@ impl workflow::Workflow for checkout {
                     workflow::__private::Awaited(reserve(order))
                         .go(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "reserve",
-                                    workflow::Kind::Step,
-                                    "reserve",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "reserve",
+                                kind: workflow::Kind::Step,
+                                path: "reserve",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             __workflow_options,
                         )
@@ -142,14 +145,12 @@ impl workflow::Workflow for checkout {
                 });
                 let __workflow_step = workflow::__private::in_place(
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "reserve",
-                            workflow::Kind::Step,
-                            "reserve",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "reserve",
+                        kind: workflow::Kind::Step,
+                        path: "reserve",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                     __workflow_options,
                     &__workflow_body,
@@ -159,8 +160,9 @@ impl workflow::Workflow for checkout {
                 __workflow_step.run(__workflow_via).await
             }?;
             settle!(
-                @ site __workflow_cx & const { workflow::Site::new("paid",
-                workflow::Kind::Settle, "paid", ::core::file!(), 1) };
+                @ site __workflow_cx & workflow::Site { name : "paid", kind :
+                workflow::Kind::Settle, path : "paid", file : ::core::file!(), line : 1
+                };
             );
             {
                 #[allow(unused_imports)]
@@ -170,14 +172,12 @@ impl workflow::Workflow for checkout {
                 };
                 let __workflow_options = workflow::__private::StepOptions::new()
                     .undone_by(
-                        &const {
-                            workflow::Site::new(
-                                "other",
-                                workflow::Kind::Step,
-                                "other",
-                                ::core::file!(),
-                                1,
-                            )
+                        &workflow::Site {
+                            name: "other",
+                            kind: workflow::Kind::Step,
+                            path: "other",
+                            file: ::core::file!(),
+                            line: 1,
                         },
                         workflow::__private::first_of(&__workflow_undo).unknown(),
                     );
@@ -185,14 +185,12 @@ impl workflow::Workflow for checkout {
                     workflow::__private::Awaited(pay(order))
                         .go(
                             __workflow_cx,
-                            &const {
-                                workflow::Site::new(
-                                    "other",
-                                    workflow::Kind::Step,
-                                    "other",
-                                    ::core::file!(),
-                                    1,
-                                )
+                            &workflow::Site {
+                                name: "other",
+                                kind: workflow::Kind::Step,
+                                path: "other",
+                                file: ::core::file!(),
+                                line: 1,
                             },
                             __workflow_options,
                         )
@@ -200,14 +198,12 @@ impl workflow::Workflow for checkout {
                 });
                 let __workflow_step = workflow::__private::in_place(
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "other",
-                            workflow::Kind::Step,
-                            "other",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "other",
+                        kind: workflow::Kind::Step,
+                        path: "other",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                     __workflow_options,
                     &__workflow_body,
@@ -230,12 +226,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<(), Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

@@ -26,33 +26,32 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "prices",
-            workflow::Kind::Version,
-            "prices",
-            ::core::file!(),
-            1,
-        ),
-        workflow::Site::new("old", workflow::Kind::Removed, "old", ::core::file!(), 1),
+        workflow::Site {
+            name: "prices",
+            kind: workflow::Kind::Version,
+            path: "prices",
+            file: ::core::file!(),
+            line: 1,
+        },
+        workflow::Site {
+            name: "old",
+            kind: workflow::Kind::Removed,
+            path: "old",
+            file: ::core::file!(),
+            line: 1,
+        },
         #[cfg(x)]
-        workflow::Site::new(
-            "older",
-            workflow::Kind::Removed,
-            "older",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "older",
+            kind: workflow::Kind::Removed,
+            path: "older",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "version prices latest 2\nremoved old was step\nremoved older was loop cfg(x)\n";
     type Mark = workflow::__private::Infallible;
@@ -68,39 +67,37 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
         ) -> u32 {
+            let __workflow_cx = &__workflow_cx;
             workflow::__private::removed(
                 __workflow_cx,
-                &const {
-                    workflow::Site::new(
-                        "old",
-                        workflow::Kind::Removed,
-                        "old",
-                        ::core::file!(),
-                        1,
-                    )
+                &workflow::Site {
+                    name: "old",
+                    kind: workflow::Kind::Removed,
+                    path: "old",
+                    file: ::core::file!(),
+                    line: 1,
                 },
                 workflow::__private::Kind::Step,
             );
             #[cfg(x)]
             workflow::__private::removed(
                 __workflow_cx,
-                &const {
-                    workflow::Site::new(
-                        "older",
-                        workflow::Kind::Removed,
-                        "older",
-                        ::core::file!(),
-                        1,
-                    )
+                &workflow::Site {
+                    name: "older",
+                    kind: workflow::Kind::Removed,
+                    path: "older",
+                    file: ::core::file!(),
+                    line: 1,
                 },
                 workflow::__private::Kind::Loop,
             );
             let version = version!(
-                @ site __workflow_cx & const { workflow::Site::new("prices",
-                workflow::Kind::Version, "prices", ::core::file!(), 1) }; 2
+                @ site __workflow_cx & workflow::Site { name : "prices", kind :
+                workflow::Kind::Version, path : "prices", file : ::core::file!(), line :
+                1 }; 2
             );
             removed!(@ site);
             #[cfg(x)]
@@ -119,12 +116,19 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<u32>().plain()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
-                    __workflow_function_as_written(&__workflow_cx, __workflow_a0).await
-                }),
+                move |__workflow_cx| workflow::__private::fut(
+                    __workflow_function_as_written(__workflow_cx, __workflow_a0),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

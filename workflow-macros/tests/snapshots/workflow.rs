@@ -26,24 +26,17 @@ impl checkout {
     /// How they stand in each other and follow each other: to be drawn.
     pub const GRAPH: workflow::Graph = <Self as workflow::Workflow>::GRAPH;
 }
-#[cfg(not(test))]
-#[doc(hidden)]
-#[allow(non_local_definitions)]
-#[macro_export]
-macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
-    () => {};
-}
 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
 impl workflow::Workflow for checkout {
     const NAME: &'static str = "checkout";
     const SITES: &'static [workflow::Site] = &[
-        workflow::Site::new(
-            "reserve",
-            workflow::Kind::Call,
-            "reserve",
-            ::core::file!(),
-            1,
-        ),
+        workflow::Site {
+            name: "reserve",
+            kind: workflow::Kind::Call,
+            path: "reserve",
+            file: ::core::file!(),
+            line: 1,
+        },
     ];
     const OUTLINE: &'static str = "call reserve\n";
     type Mark = workflow::__private::Fallible;
@@ -59,21 +52,20 @@ impl workflow::Workflow for checkout {
     > {
         #[allow(unused_variables)]
         async fn __workflow_function_as_written(
-            __workflow_cx: &workflow::__private::Cx,
+            __workflow_cx: workflow::__private::Cx,
             order: u32,
             stock: Stock,
         ) -> Result<u32, Failure> {
+            let __workflow_cx = &__workflow_cx;
             let held = workflow::__private::Durable::run(
                     reserve(&stock, order),
                     __workflow_cx,
-                    &const {
-                        workflow::Site::new(
-                            "reserve",
-                            workflow::Kind::Call,
-                            "reserve",
-                            ::core::file!(),
-                            1,
-                        )
+                    &workflow::Site {
+                        name: "reserve",
+                        kind: workflow::Kind::Call,
+                        path: "reserve",
+                        file: ::core::file!(),
+                        line: 1,
                     },
                 )
                 .await?;
@@ -92,17 +84,23 @@ impl workflow::Workflow for checkout {
                     use workflow::__private::lookup::*;
                     (&&&&&workflow::__private::tag::<Result<u32, Failure>>()).via()
                 },
-                move |__workflow_cx| workflow::__private::fut(async move {
+                move |__workflow_cx| workflow::__private::fut(
                     __workflow_function_as_written(
-                            &__workflow_cx,
-                            __workflow_a0,
-                            __workflow_a1,
-                        )
-                        .await
-                }),
+                        __workflow_cx,
+                        __workflow_a0,
+                        __workflow_a1,
+                    ),
+                ),
             ),
         )
     }
+}
+#[cfg(not(test))]
+#[doc(hidden)]
+#[allow(non_local_definitions)]
+#[macro_export]
+macro_rules! two_workflows_of_this_crate_are_named__checkout__give_one_another_name {
+    () => {};
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(
     "WORKFLOW_LOCK"

@@ -6,9 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Args, BoxFut, Cx, Outcome, Park, Run, StepError, Via, Workflow, opaque_debug, thrown};
+use super::{
+    Args, BoxFut, Cx, Outcome, Park, Recorded, Run, StepError, Undo, Via, Workflow, opaque_debug,
+    thrown,
+};
 use crate::codec;
-use crate::replay::{Failure, Finished, Location, ParkReason, Payload};
+use crate::replay::{Failure, Finished, Location, ParkReason, Payload, Site};
 
 /// A workflow's code under way. Ends with how the run ended, or with why it cannot go on.
 #[must_use = "futures do nothing unless polled"]
@@ -53,28 +56,42 @@ impl Body {
 pub fn body<W: Workflow>(
     args: Args,
     via: Via<W::Returns>,
-    code: impl FnOnce(Cx) -> BoxFut<'static, W::Returns> + Send + 'static,
+    code: impl FnOnce(Cx) -> BoxFut<'static, W::Returns>,
 ) -> Body {
+    let cx = begin(args, W::SITES, W::UNDOS);
+    let code = code(cx.clone());
+    returning(cx, via, code)
+}
+
+// What follows is compiled once, or once for all workflows that return the same: each line of `body` is compiled for each.
+
+fn begin(args: Args, sites: &'static [Site], undos: &'static [Undo]) -> Cx {
     let states = args.states();
     let run = args.into_run();
-    run.replay().knows(W::SITES);
-    if !W::UNDOS.is_empty() {
-        run.undone_by(W::UNDOS, states);
+    run.replay().knows(sites);
+    if !undos.is_empty() {
+        run.undone_by(undos, states);
     }
-    let cx = Cx::root(Arc::clone(&run));
+    Cx::root(run)
+}
+
+fn returning<R, M>(cx: Cx, via: Via<R>, code: BoxFut<'static, R>) -> Body
+where
+    R: Outcome<M, Value: Recorded, Error: StepError> + 'static,
+{
+    let run = Arc::clone(cx.run());
     let code = Box::pin(async move {
-        let returned = code(cx.clone()).await;
-        end::<W>(cx.run(), &via, returned)
+        let returned = code.await;
+        end(cx.run(), &via, returned)
     });
     Body { run, code }
 }
 
 /// What a workflow returned, as how the run ended.
-fn end<W: Workflow>(
-    run: &Run,
-    via: &Via<W::Returns>,
-    returned: W::Returns,
-) -> Result<Finished, Park> {
+fn end<R, M>(run: &Run, via: &Via<R>, returned: R) -> Result<Finished, Park>
+where
+    R: Outcome<M, Value: Recorded, Error: StepError>,
+{
     let typed = via.value(&returned);
     let seen = via
         .view(&returned)
@@ -102,7 +119,7 @@ fn failure_of(
     thrown::returned(error, name, Location::root(), typed.map(Payload::json))
 }
 
-pub(super) fn encode_result<T: super::Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
+pub(super) fn encode_result<T: Recorded>(run: &Run, value: &T) -> Result<Payload, Park> {
     let sealed = match codec::encode(value) {
         Ok(encoded) => run.seal(encoded.json),
         Err(error) => Err(error.into()),

@@ -41,7 +41,10 @@ impl<T: Recorded, R> Channel<T, R> {
     /// # Panics
     /// At compile time, in a `static`: when the name is empty or begins with a NUL, which names of the engine's own do.
     pub const fn new(name: &'static str) -> Self {
-        assert!(!name.is_empty(), "the name of a channel is empty");
+        assert!(
+            !name.is_empty(),
+            "the name of a channel is empty: it is what senders and receivers find each other by\nhelp: give it one, such as `Channel::new(\"payment\")`"
+        );
         assert!(
             name.as_bytes()[0] != 0,
             "the name of a channel begins with a NUL"
@@ -91,7 +94,7 @@ impl<T, R> fmt::Debug for Channel<T, R> {
 }
 
 /// A request, taken by a run. Its sender waits until it is answered, or until the run has ended.
-#[must_use = "whoever sent this waits for `.reply(..)`"]
+#[must_use = "help: answer it with `.reply(value).await?`: whoever sent this waits for that"]
 #[derive(Debug)]
 pub struct Request<T, R> {
     value: T,
@@ -124,8 +127,7 @@ impl<T, R> Deref for Request<T, R> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a channel that can be received from",
     label = "`recv!` takes channels",
-    note = "declare one: `static PAYMENT: Channel<Payment> = Channel::new(\"payment\");`",
-    note = "what it carries must be `Serialize` and `DeserializeOwned`"
+    note = "help: declare one: `static PAYMENT: Channel<Payment> = Channel::new(\"payment\");`, of a type that is `Serialize` and `DeserializeOwned`"
 )]
 pub trait Receive: Sync {
     /// What a message gives.

@@ -169,7 +169,7 @@ impl Drop for Entered {
     }
 }
 
-/// A token that says when an attempt of a step is no longer wanted.
+/// A token that says when an attempt of a step, or of an operation, is no longer wanted.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Token>);
 

@@ -27,7 +27,8 @@ pub(super) fn message_id(cx: &Cx, site: &'static Site) -> u128 {
 /// A type that `random!` can give.
 #[diagnostic::on_unimplemented(
     message = "`random!` cannot give a `{Self}`",
-    note = "it gives integers, floats from 0 up to 1, `bool`, and arrays and tuples of them; make anything else from a `[u8; 32]` as its seed"
+    note = "it gives integers, floats from 0 up to 1, `bool`, and arrays and tuples of them",
+    note = "help: take one of those, and make the value of it; `let seed: [u8; 32] = random!(seed);` seeds any generator"
 )]
 pub trait Random: Sized {
     /// A value made of random bytes, uniformly where the type allows it.

@@ -21,7 +21,7 @@ pub fn fut<'a, T>(future: impl Future<Output = T> + Send + 'a) -> BoxFut<'a, T> 
     message = "this `.await` is not durable",
     label = "not a durable operation",
     note = "a workflow is run again from its history, so everything it awaits must be recorded there",
-    note = "to record it, put `#[step]` on this statement, or on the function that is called"
+    note = "help: to record it, put `#[step]` on this statement, or on the function that is called"
 )]
 pub trait Durable {
     /// What the workflow gets.
@@ -37,7 +37,7 @@ pub trait Durable {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be recorded",
     label = "this value would be written to the run's history",
-    note = "what is recorded must be `Serialize` and `DeserializeOwned`: derive both, or give only the part of it that is data"
+    note = "help: derive `Serialize` and `Deserialize` for it, or give only the part of it that is data"
 )]
 pub trait Recorded: Serialize + DeserializeOwned {}
 
@@ -56,7 +56,7 @@ pub struct Infallible;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is named like a `Result` but is none",
     label = "the function counts as fallible because its return type is named `..Result`",
-    note = "write `#[step(infallible)]` if it cannot fail"
+    note = "help: write `#[step(infallible)]` if it cannot fail, or return a `Result<T, E>`"
 )]
 pub trait Outcome<M> {
     /// The value of a success.
@@ -71,6 +71,7 @@ pub trait Outcome<M> {
     fn split(self) -> Result<Self::Value, Self::Error>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E> Outcome<Fallible> for Result<T, E> {
     type Value = T;
     type Error = E;

@@ -1,5 +1,6 @@
 //! Durable code that workflows share, run in place under its own name.
 
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -7,7 +8,7 @@ use super::{BoxFut, Cx, Durable, opaque_debug};
 use crate::replay::{Container, Entered, Scope, Site};
 
 /// What a `#[fragment]` function returns: durable code, to be awaited in a workflow.
-#[must_use = "a fragment that was only called does nothing: `.await` it in a workflow"]
+#[must_use = "help: `.await` it in a workflow: a fragment that was only called does nothing"]
 pub struct Fragment<'s, R>(pub(super) Box<dyn FnOnce(Cx) -> BoxFut<'s, R> + Send + 's>);
 
 opaque_debug!(<R> Fragment<'_, R>, <R> FragmentRun<'_, R>);
@@ -17,6 +18,7 @@ pub fn fragment<'s, R>(code: impl FnOnce(Cx) -> BoxFut<'s, R> + Send + 's) -> Fr
     Fragment(Box::new(code))
 }
 
+#[diagnostic::do_not_recommend]
 impl<'s, R> Durable for Fragment<'s, R> {
     type Output = R;
     type Future = FragmentRun<'s, R>;
@@ -34,11 +36,12 @@ impl<'s, R> Durable for Fragment<'s, R> {
 #[diagnostic::on_unimplemented(
     message = "a step cannot change what is outside of it",
     label = "this is given a `&mut`",
-    note = "on replay a step is not run, and the change would be lost: return the new value instead",
-    note = "durable code that takes `&mut` is a `#[fragment]` function"
+    note = "on replay a step is not run, and the change would be lost",
+    note = "help: return the new value, and put it in its place in the workflow; durable code that takes `&mut` is a `#[fragment]`"
 )]
 pub trait Lent: Durable {}
 
+#[diagnostic::do_not_recommend]
 impl<R> Lent for Fragment<'_, R> {}
 
 /// Begins a fragment at a site that gives it another name.
@@ -46,11 +49,34 @@ pub fn run_lent<D: Lent>(durable: D, cx: &Cx, site: &'static Site) -> D::Future 
     durable.run(cx, site)
 }
 
+/// What may be awaited where no workflow is around: no fragment. It is only there to say so.
+#[diagnostic::on_unimplemented(
+    message = "a fragment is awaited in a workflow only",
+    label = "there is no run here that it could be a part of",
+    note = "help: put `#[workflow]` or `#[fragment]` on this function, and await it in its body; what stands alone is a `#[step]`"
+)]
+pub trait Apart {}
+
+/// What is told of in the fragment's stead: of the awaited type itself, the compiler would say that it is no future.
+#[derive(Debug)]
+pub struct Durably<R>(PhantomData<fn() -> R>);
+
+impl<R> Future for Fragment<'_, R>
+where
+    Durably<R>: Apart,
+{
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
+        Poll::Pending
+    }
+}
+
 /// What is made of something that there is once, so that a body that may be called again could not make it.
 #[diagnostic::on_unimplemented(
     message = "this cannot be given a name where it stands",
     label = "not the reply to a `Request`, and not a child run",
-    note = "make it a block, which is a step: `#[step(name = \"..\")] {{ call.await }}`"
+    note = "help: make it a block, which is a step: `#[step(name = \"..\")] {{ call.await }}`"
 )]
 pub trait Once: Durable {}
 

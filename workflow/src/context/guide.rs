@@ -7,15 +7,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::wait::Operation;
-use super::{Args, Body, BoxFut, Cx, Desk, Fragment, Input, Park, Recorded, Run, opaque_debug};
+use super::{
+    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Input, Park, Recorded, Run, opaque_debug,
+};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Backoff, Body as Recording, ChildStart, Claim, Failure, FailureKind, Finished, Held,
-    Kept, Kind, LedgerEntry, Location, Noted, Noting, Op, Payload, Record, RunId, Scope, Site,
-    Ticket, Timestamp, base_of, newest_positions, position_location,
+    self, Attempt, Backoff, Body as Recording, ChildStart, Claim, Failure, FailureKind, Finished,
+    Held, Kept, Kind, LedgerEntry, Location, Noted, Noting, Op, Payload, Record, RunId, Scope,
+    Site, Ticket, Timestamp, Undoing, newest_positions, position_location,
 };
 
 /// The channel on which a guide waits for what its drivers say. No user's channel has this name.
@@ -122,6 +125,11 @@ impl Ground {
         self.run().host().now()
     }
 
+    /// Waits by the engine's timers, without a record.
+    pub fn sleep(&self, duration: Duration) -> BoxFut<'static, ()> {
+        self.run().host().sleep(duration)
+    }
+
     /// The run does not rest as long as this is held.
     pub fn stay_up(&self) -> Up {
         Up::stay(self.run())
@@ -130,6 +138,12 @@ impl Ground {
     /// How many bodies that were given up still occupy a thread.
     pub fn stopping(&self) -> usize {
         self.run().host().stopping()
+    }
+
+    /// Why the code of this visit cannot be gone on with, if so.
+    pub fn strayed(&self, stage: &str, number: u32) -> Option<String> {
+        let visit = visit_location(&self.base, stage, number);
+        self.run().host().strayed(&visit)
     }
 
     /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
@@ -197,6 +211,19 @@ impl Ground {
         self.run().replay().forget(self.base.branch(stage));
     }
 
+    /// Deletes, with the next batch, what a visit has recorded.
+    pub fn forget_visit(&self, stage: &str, number: u32) {
+        let visit = visit_location(&self.base, stage, number);
+        self.run().replay().forget(visit);
+    }
+
+    /// Whether a flow lies in a visit, or lay there.
+    pub fn has_flows(&self, stage: &str, number: u32) -> bool {
+        let visit = visit_location(&self.base, stage, number);
+        let replay = self.run().replay();
+        replay.positions().any(|(base, _)| base.is_under(&visit))
+    }
+
     // ===== the ledger =====
 
     /// A visit has effects that are undone by the stage's own undo; it is `done`, or not yet.
@@ -204,6 +231,11 @@ impl Ground {
         let output = done.then(|| Payload::json(number.to_string().into_bytes()));
         let visit = visit_location(&self.base, stage, number);
         self.run().replay().arm_visit(visit, undo, output);
+    }
+
+    /// The steps at these sites, by their paths below the flow, have undos of the flow's.
+    pub fn undo_sites(&self, undos: impl IntoIterator<Item = (&'static str, Undoing)>) {
+        self.run().replay().undo_sites(&self.base.path(), undos);
     }
 
     /// The ledger, one entry after the other.
@@ -250,6 +282,9 @@ impl Ground {
     }
 }
 
+/// Where a visit waits before its code begins.
+const PAUSING: &str = "\0pause";
+
 /// The code of a run.
 pub type GroundCode = BoxFut<'static, Result<Finished, Park>>;
 
@@ -261,6 +296,19 @@ impl Visiting {
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
+    }
+
+    /// Waits before its code begins, without a record; nothing when the code has begun before.
+    pub fn pause(&self, until: Timestamp) -> Option<Limit> {
+        let mut replay = self.0.run().replay();
+        if replay.is_recorded(self.0.scope()) {
+            return None;
+        }
+        let pause = replay.aside(self.0.scope(), PAUSING, 1);
+        Some(Limit {
+            ticket: replay.limit(pause, until),
+            run: Arc::clone(self.0.run()),
+        })
     }
 
     /// Gives it a time limit.
@@ -428,12 +476,60 @@ impl Unmaking {
         self.run.replay().ledger().newest().cloned()
     }
 
-    /// The newest position of the flow that an entry is of.
-    pub fn position<P: DeserializeOwned>(&self, entry: &LedgerEntry) -> Result<P, BoxError> {
-        let base = base_of(&entry.location);
-        let payload = self.run.replay().position(&base).cloned();
-        let payload = payload.ok_or_else(|| format!("`{base}` has no position"))?;
-        self.run.decode(&payload)
+    /// The positions of the flows that an entry lies in, from the inside out.
+    ///
+    /// # Errors
+    /// When one does not decode.
+    pub fn positions<P: DeserializeOwned>(
+        &self,
+        entry: &LedgerEntry,
+    ) -> Result<Vec<(Location, P)>, BoxError> {
+        let mut around: Vec<_> = {
+            let replay = self.run.replay();
+            let all = replay.positions();
+            let around = all.filter(|(base, _)| entry.location.is_under(base));
+            around
+                .map(|(base, payload)| (base.clone(), payload.clone()))
+                .collect()
+        };
+        around.sort_by_key(|(base, _)| std::cmp::Reverse(base.as_bytes().len()));
+        let around = around.into_iter();
+        around
+            .map(|(base, payload)| Ok((base, self.run.decode(&payload)?)))
+            .collect()
+    }
+
+    /// What the step of an entry gave, as JSON; absent when it is unknown whether it did anything.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn output(&self, entry: &LedgerEntry) -> Result<Option<Bytes>, BoxError> {
+        let output = entry.output.as_ref();
+        let opened = output.map(|payload| codec::open(self.run.codec(), payload));
+        opened.transpose()
+    }
+
+    /// Polls an undo as the engine's own: its code may ask for the step that is undone.
+    pub async fn as_step(
+        &self,
+        entry: &LedgerEntry,
+        mut undo: BoxFut<'static, Result<(), BoxError>>,
+    ) -> Result<(), BoxError> {
+        let seed = {
+            let replay = self.run.replay();
+            (replay.seed(), replay.generation())
+        };
+        let attempt = Attempt {
+            number: entry.attempts + 1,
+            last: None,
+        };
+        let (id, at) = (self.run.id().clone(), entry.location.clone());
+        let step = CurrentStep::new(id, at, attempt, None, seed);
+        std::future::poll_fn(|task| {
+            let _entered = step.enter();
+            undo.as_mut().poll(task)
+        })
+        .await
     }
 
     /// Records what became of an attempt, or why there was none.
@@ -537,6 +633,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Why the run has to be parked: it does not survive the codec.
 pub fn result<T: Recorded>(ground: &Ground, value: &T) -> Result<Payload, Park> {
     super::body::encode_result(ground.run(), value)
+}
+
+/// A position, as it is recorded.
+///
+/// # Errors
+/// When it does not survive the codec, or is over the payload limit.
+pub fn sealed<P: Recorded>(
+    codec: &dyn Codec,
+    limit: usize,
+    position: &P,
+) -> Result<Payload, BoxError> {
+    super::run::seal(codec, limit, codec::encode(position)?.json)
 }
 
 /// The newest position of a history, as the codec has it.

@@ -47,6 +47,12 @@ pub trait Host: Send + Sync {
         make()
     }
 
+    /// What there is to say of it when the code of this visit does not fit its records.
+    fn strayed(&self, visit: &Location) -> Option<String> {
+        let _ = visit;
+        None
+    }
+
     /// What the run has recorded, as the store has it.
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
@@ -68,6 +74,11 @@ pub trait Desk: Any + Send + Sync {
     /// What parts of the run's code share, whatever the desk is.
     fn shared(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
+    }
+
+    /// What the run has said could not be written, and is written again after a while.
+    fn not_written(&self, error: &str) {
+        let _ = error;
     }
 }
 

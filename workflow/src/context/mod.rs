@@ -48,7 +48,7 @@ pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_curren
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
-pub use fragment::{Fragment, FragmentRun, Lent, Once};
+pub use fragment::{Apart, Durably, Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
 pub use guide::{Asking, ChildOf, Claimed, Ground, GroundCode, Limit, Unmaking, Up, Visiting};
 pub use host::{Desk, Host, Left, StepSpan};
@@ -69,7 +69,7 @@ pub use undo::{
     Undone,
 };
 pub use wait::{Now, Sleep};
-pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Workflow};
+pub use workflow::{Call, ChildRun, Detached, Detaching, Output, Unattended, Workflow};
 
 /// What the expansions call.
 pub(crate) mod sites {
@@ -98,7 +98,7 @@ pub(crate) mod sites {
 pub mod guiding {
     pub use super::body::panic_message;
     pub use super::guide::{
-        aside, begin, keep, position_of, positions_of, result, shared, visit_location,
+        aside, begin, keep, position_of, positions_of, result, sealed, shared, visit_location,
     };
 }
 

@@ -191,7 +191,7 @@ impl<T, S: Shape<T>> Future for Recv<'_, T, S> {
 /// Something that names a run: an id, or a handle.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a run",
-    note = "give a `RunId`, a string, or a `RunHandle`"
+    note = "help: give a `RunId`, a string, or a `RunHandle`"
 )]
 pub trait ToRun {
     /// The run's id.
@@ -292,7 +292,7 @@ impl Future for Sending {
 }
 
 /// The answer to a request, to be awaited in the workflow.
-#[must_use = "an answer that is not awaited is not given"]
+#[must_use = "help: `.await` it: an answer that is not awaited is not given"]
 pub struct Reply<R> {
     request: u128,
     answer: R,
@@ -304,6 +304,7 @@ impl<R> Reply<R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<R: Recorded> Durable for Reply<R> {
     type Output = Result<(), Failure>;
     type Future = Sending;

@@ -92,13 +92,7 @@ impl Run {
 
     /// Seals a value's JSON, unless it is too large.
     pub(super) fn seal(&self, json: Vec<u8>) -> Result<Payload, BoxError> {
-        let payload = codec::seal(self.codec(), json)?;
-        let size = payload.bytes.len();
-        if size > self.payload_limit {
-            let limit = self.payload_limit;
-            return Err(format!("it is {size} bytes, over the payload limit of {limit}").into());
-        }
-        Ok(payload)
+        seal(self.codec(), self.payload_limit, json)
     }
 
     /// What was recorded, as the type that the code has now.
@@ -195,4 +189,14 @@ impl Cx {
         let replay = self.run.replay();
         replay.origin(&replay.site_location(self.scope, site))
     }
+}
+
+/// Seals a value's JSON, unless it is too large.
+pub(super) fn seal(codec: &dyn Codec, limit: usize, json: Vec<u8>) -> Result<Payload, BoxError> {
+    let payload = codec::seal(codec, json)?;
+    let size = payload.bytes.len();
+    if size > limit {
+        return Err(format!("it is {size} bytes, over the payload limit of {limit}").into());
+    }
+    Ok(payload)
 }

@@ -25,7 +25,7 @@ impl<E: Into<BoxError>> From<E> for Thrown {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an error that a step may give",
     label = "not `Into<Box<dyn Error + Send + Sync>>`",
-    note = "implement `std::error::Error` for it (`thiserror` derives that), or return an error that does"
+    note = "help: implement `std::error::Error` for it (`thiserror` derives that), or return an error that does"
 )]
 pub trait StepError {
     /// Boxes it.

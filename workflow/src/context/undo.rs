@@ -94,7 +94,7 @@ pub fn undo<A, H: UndoFn<A>>(handler: H, args: UndoArgs) -> Result<Undone, BoxEr
     message = "this cannot undo a step",
     label = "not an async function of the step's output and of states that gives `()` or a `Result<(), E>`",
     note = "it takes the step's output by value, or an `Option` of it, then up to five states by value",
-    note = "write a closure where the arguments do not fit: `undo(|hold: Hold, pay: Pay| async move {{ pay.refund(&hold).await }})`"
+    note = "help: write a closure where the arguments do not fit: `undo(|hold: Hold, pay: Pay| async move {{ pay.refund(&hold).await }})`"
 )]
 pub trait UndoFn<A> {
     /// What it takes first.
@@ -110,7 +110,7 @@ pub trait UndoFn<A> {
 /// What an undo gives.
 #[diagnostic::on_unimplemented(
     message = "an undo gives `()` or a `Result<(), E>`, and not a `{Self}`",
-    note = "end it with `Ok(())`, or with `;`"
+    note = "help: end it with `Ok(())`, or with `;`"
 )]
 pub trait UndoResult {
     /// Whether it succeeded.
@@ -211,7 +211,7 @@ impl<I> KnownOnly for FirstTag<I> {}
 #[diagnostic::on_unimplemented(
     message = "the undo takes a `{Self}`, and the step gives a `{Out}`",
     label = "takes something else than the step gives",
-    note = "the first argument of an undo is the step's output, or an `Option` of it to undo also what may not have been done"
+    note = "help: take the step's output first, `{Out}`, or an `Option` of it to undo also what may not have been done; states come after it"
 )]
 pub trait Undoes<Out, K> {}
 
@@ -222,7 +222,9 @@ pub enum Itself {}
 #[derive(Debug)]
 pub enum Optional {}
 
+#[diagnostic::do_not_recommend]
 impl<Out> Undoes<Out, Itself> for Out {}
+#[diagnostic::do_not_recommend]
 impl<Out> Undoes<Out, Optional> for Option<Out> {}
 
 impl<T, E> InPlace<'_, Result<T, E>> {

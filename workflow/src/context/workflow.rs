@@ -19,7 +19,7 @@ use crate::replay::{ChildStart, Failure, FailureKind, Kind, Op, RunId, Site};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a workflow",
     label = "not made by `#[workflow]`",
-    note = "put `#[workflow]` on the function, and use its name as the type: `Engine::builder().workflow(checkout)`"
+    note = "help: put `#[workflow]` on the function, and use its name as the type: `Engine::builder().workflow(checkout)`"
 )]
 pub trait Workflow: Sized + 'static {
     /// Its name in the store.
@@ -69,7 +69,7 @@ pub type Output<W> = <<W as Workflow>::Returns as Outcome<<W as Workflow>::Mark>
 ///     Ok(parcel(item).await?)
 /// }
 /// ```
-#[must_use = "a workflow that was only called does nothing: give it to the engine, or await it in a workflow"]
+#[must_use = "help: give it to the engine, or `.await` it in a workflow: one that was only called does nothing"]
 pub struct Call<W> {
     input: Input,
     id: Option<String>,
@@ -120,6 +120,7 @@ impl<W: Workflow> Call<W> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<W: Workflow> Durable for Call<W> {
     type Output = Result<Output<W>, Failure>;
     type Future = ChildRun<W>;
@@ -159,9 +160,10 @@ impl<W: Workflow> Future for ChildRun<W> {
 }
 
 /// A child run that is not waited for.
-#[must_use = "a workflow that was only called does nothing: await it in a workflow"]
+#[must_use = "help: `.await` it in a workflow: one that was only called does nothing"]
 pub struct Detached<W>(Call<W>);
 
+#[diagnostic::do_not_recommend]
 impl<W: Workflow> Durable for Detached<W> {
     type Output = Result<RunId, Failure>;
     type Future = Detaching;
@@ -197,6 +199,30 @@ impl<W> Call<W> {
     /// When an argument does not survive JSON.
     pub fn into_json(self) -> Result<Vec<u8>, InputError> {
         self.input.into_json()
+    }
+}
+
+/// What may be awaited where no workflow is around: no workflow. It is only there to say so.
+#[diagnostic::on_unimplemented(
+    message = "a workflow is awaited in another workflow only",
+    label = "there is no run here that it could be a child of",
+    note = "help: give it to an engine instead: `engine.run(\"order-17\", {Self}(..)).await`, or `engine.start(..)`"
+)]
+pub trait Unattended {}
+
+impl<W: Workflow + Unattended> Future for Call<W> {
+    type Output = Result<Output<W>, Failure>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Pending
+    }
+}
+
+impl<W: Unattended> Future for Detached<W> {
+    type Output = Result<RunId, Failure>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Pending
     }
 }
 

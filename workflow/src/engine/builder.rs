@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
 use super::board::Boards;
-use super::clock::{Clock, SystemClock};
 use super::desks::Desks;
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
+use super::long::Long;
 use super::mail::MessageIds;
 use super::preflight::Preflight;
 use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
-use super::{Alive, BuildError, Engine, Inner, Runs};
+use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
 use crate::context::States;
 use crate::replay::CodeId;
@@ -28,7 +28,7 @@ use crate::store::Store;
 const DOOR: usize = 128;
 
 /// Describes an engine. Made by [`Engine::builder`].
-#[must_use = "an engine is made by `.build()`"]
+#[must_use = "help: end it with `.build()` or `.open(..)`: only that makes an engine"]
 pub struct EngineBuilder {
     store: Option<Arc<dyn Store>>,
     registry: Registry,
@@ -38,6 +38,7 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     hooks: Hooks,
     payload_limit: usize,
+    long_history: u64,
     in_memory: usize,
     linger: Duration,
     keep_messages: Duration,
@@ -55,6 +56,7 @@ impl EngineBuilder {
             clock: Arc::new(SystemClock),
             hooks: Hooks::default(),
             payload_limit: 1 << 20,
+            long_history: 10_000,
             in_memory: 10_000,
             linger: Duration::from_secs(1),
             keep_messages: Duration::from_secs(7 * 86_400),
@@ -115,6 +117,13 @@ impl EngineBuilder {
     /// The largest encoded value, in bytes; 1 MiB by default. Raise it for the odd large value; keep files elsewhere.
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = bytes;
+        self
+    }
+
+    /// From how many records on a run's history is long: the log then warns of it, once, with the places where it grows;
+    /// 10,000 by default. What a carried loop deletes does not count.
+    pub fn long_history(mut self, records: u64) -> Self {
+        self.long_history = records;
         self
     }
 
@@ -251,6 +260,8 @@ impl EngineBuilder {
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),
             desks: Desks::default(),
+            long: Long::default(),
+            long_history: self.long_history,
             opened_at,
             room: Arc::new(Semaphore::new(self.in_memory)),
             door: Arc::new(Semaphore::new(DOOR)),

@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(30);
 ///
 /// Awaited as it is, the run's futures are dropped and it is `Cancelled`, durably. With [`and_undo`](Self::and_undo) its ledger is
 /// undone first.
-#[must_use = "a cancellation that is not awaited does nothing"]
+#[must_use = "help: `.await` it: a cancellation that is not awaited does nothing"]
 pub struct Cancel {
     pub(super) inner: Arc<Inner>,
     pub(super) id: RunId,

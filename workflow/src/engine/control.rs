@@ -14,7 +14,7 @@ use super::{Engine, Inner, RunHandle};
 use crate::context::Workflow;
 use crate::replay::{
     Body, Control, InvalidRunId, Location, Message, Record, Recovery, Rewind, RewindError, RunId,
-    RunKey, RunState, fork,
+    RunKey, RunState, fork, newest_positions,
 };
 use crate::store::{
     Append, Appended, InboxChange, Loaded, NewRun, Post, Rewrite, RunPatch, RunRow, StoreError,
@@ -71,6 +71,16 @@ pub enum ControlError {
     Exists {
         /// The id.
         id: RunId,
+    },
+    /// It is a guide. What takes one back is its flow's: `back`, `retry`, `rollback`.
+    #[error(
+        "run `{id}` is a guide, so it cannot be {what} here: press `back`, `retry` or `rollback` on it"
+    )]
+    Guide {
+        /// The run.
+        id: RunId,
+        /// What was to be done.
+        what: &'static str,
     },
     /// The run changes faster than it can be rewritten.
     #[error("run `{id}` keeps changing; try again")]
@@ -352,7 +362,7 @@ impl Inner {
     }
 
     /// Has a run out of memory, and nobody brings it back as long as what this gives is kept.
-    async fn hold(self: &Arc<Self>, run: RunKey) -> Result<Coming, ControlError> {
+    pub(crate) async fn hold(self: &Arc<Self>, run: RunKey) -> Result<Coming, ControlError> {
         loop {
             if self.is_closing() {
                 return Err(ControlError::ShuttingDown);
@@ -384,6 +394,7 @@ impl Inner {
         location: &str,
     ) -> Result<(Rewrite, Rewound), ControlError> {
         let Loaded { row, history } = loaded;
+        refuse_guide(row, history, "rewound")?;
         refuse_in(
             row,
             &[RunState::Cancelled, RunState::RollingBack],
@@ -421,6 +432,7 @@ impl Inner {
 
     fn plan_recovery(&self, loaded: &Loaded) -> Result<(Rewrite, Vec<RunId>), ControlError> {
         let Loaded { row, history } = loaded;
+        refuse_guide(row, history, "recovered")?;
         if row.state != RunState::Failed {
             return Err(ControlError::State {
                 id: row.id.clone(),
@@ -450,6 +462,18 @@ impl Inner {
 
     /// A rewrite after which the run goes on at once.
     fn rewrite(&self, row: &RunRow, removed: &[Record], control: Control) -> Rewrite {
+        let location = Location::root();
+        self.going_on(row, removed, location, Body::Control(control))
+    }
+
+    /// A rewrite after which the run goes on at once, with this behind it instead of what is removed.
+    pub(crate) fn going_on(
+        &self,
+        row: &RunRow,
+        removed: &[Record],
+        location: Location,
+        body: Body,
+    ) -> Rewrite {
         let at = self.clock.now();
         Rewrite {
             run: row.key,
@@ -459,8 +483,8 @@ impl Inner {
                 seq: row.last_seq + 1,
                 at,
                 code: self.code,
-                location: Location::root(),
-                body: Body::Control(control),
+                location,
+                body,
             }],
             patch: RunPatch {
                 state: Some(RunState::Pending),
@@ -487,6 +511,7 @@ impl Inner {
             return Err(ControlError::ShuttingDown);
         }
         let Loaded { row, history } = self.loaded(from).await?;
+        refuse_guide(&row, &history, "forked")?;
         refuse_in(&row, &[RunState::RollingBack], "forked")?;
         let rewind = location.map(|location| Rewind::plan(&history, location));
         let rewind = rewind
@@ -534,6 +559,15 @@ impl Inner {
             _ => Err(ControlError::Exists { id: id.clone() }),
         }
     }
+}
+
+/// A guide goes on by its newest position, and not by what its history holds: records that were deleted behind it would say nothing.
+fn refuse_guide(row: &RunRow, history: &[Record], what: &'static str) -> Result<(), ControlError> {
+    if !newest_positions(history).is_empty() {
+        let id = row.id.clone();
+        return Err(ControlError::Guide { id, what });
+    }
+    Ok(())
 }
 
 fn refuse_in(row: &RunRow, states: &[RunState], what: &'static str) -> Result<(), ControlError> {

@@ -7,7 +7,7 @@ use super::Inner;
 use super::driver::Exit;
 use crate::context::{Desk, Left};
 use crate::replay::{Finished, RunKey};
-use crate::store::Appended;
+use crate::store::{Appended, StoreError};
 
 /// The desks that somebody holds.
 #[derive(Default)]
@@ -33,12 +33,28 @@ impl Desks {
         self.desks().get(&run).and_then(Weak::upgrade)
     }
 
+    /// A desk is nobody's any more: whoever comes to the run next makes another.
+    pub(crate) fn clear(&self, run: RunKey, desk: &Arc<dyn Desk>) {
+        let mut desks = self.desks();
+        let known = desks.get(&run).and_then(Weak::upgrade);
+        if known.is_some_and(|known| Arc::ptr_eq(&known, desk)) {
+            desks.remove(&run);
+        }
+    }
+
     fn desks(&self) -> MutexGuard<'_, HashMap<RunKey, Weak<dyn Desk>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
+    /// A batch of a run could not be written.
+    pub(super) fn tell_desk_of(&self, run: RunKey, error: &StoreError) {
+        if let Some(desk) = self.desks.find(run) {
+            desk.not_written(&error.to_string());
+        }
+    }
+
     /// A run has left memory; true when somebody at its desk wants it back.
     pub(super) fn tell_desk(&self, run: RunKey, exit: &Exit) -> bool {
         let Some(desk) = self.desks.find(run) else {
@@ -52,7 +68,7 @@ impl Inner {
             Exit::Suspended(_) if self.is_closing() => {
                 Left::Stopped("the engine was shut down".to_owned())
             }
-            Exit::Suspended(_) => Left::Away,
+            Exit::Suspended(_) | Exit::Strayed(_) => Left::Away,
             Exit::Parked(parked) => {
                 Left::Stopped(format!("parked ({}): {}", parked.reason, parked.detail))
             }

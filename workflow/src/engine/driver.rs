@@ -17,7 +17,9 @@ use super::live::{Command, Live};
 use super::mail;
 use super::{Inner, retry};
 use crate::context::{Body, Park, Run};
-use crate::replay::{Finished, Ledger, Message, ParkReason, Phase, Record, RunState, Timestamp};
+use crate::replay::{
+    Finished, Ledger, Location, Message, ParkReason, Phase, Record, RunState, Timestamp,
+};
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, StoreError,
 };
@@ -34,12 +36,21 @@ pub(crate) enum Exit {
     Suspended(Option<Timestamp>),
     /// The run cannot go on; that is durable.
     Parked(Parked),
+    /// The code of a visit of a stage does not fit its records. The guide goes on without it.
+    Strayed(Strayed),
     /// The run was cancelled, or belongs to another claim now: nothing of ours is written any more.
     Refused(Appended),
     /// The run's code is over, durably, and its effects are to be undone.
     Unwinding(Box<Ledger>, u64),
     /// The store keeps failing. Nothing that was acknowledged is lost; what is `unborn` was not acknowledged at all.
     Storage { error: StoreError, unborn: bool },
+}
+
+/// A visit that this code cannot go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Strayed {
+    pub(crate) visit: Location,
+    pub(crate) report: String,
 }
 
 /// How the run comes to be driven.
@@ -238,6 +249,10 @@ impl Driver {
             if self.live.wakes.take_code() && self.poll_code() {
                 continue;
             }
+            if let Some(strayed) = self.strayed() {
+                self.drop_body();
+                return Poll::Ready(Exit::Strayed(strayed));
+            }
             if let Some(parked) = self.cannot_go_on() {
                 self.park(parked);
             }
@@ -333,12 +348,27 @@ impl Driver {
         }
     }
 
+    /// The visit that the code cannot go on with, once nothing is being written.
+    fn strayed(&self) -> Option<Strayed> {
+        if self.parking.is_some() || self.writing.is_some() {
+            return None;
+        }
+        let replay = self.run.replay();
+        let visit = replay.diverged_visit()?.clone();
+        let report = replay.divergence()?.to_string();
+        Some(Strayed { visit, report })
+    }
+
     /// Why the run has to be parked, if it has to.
     fn cannot_go_on(&self) -> Option<Parked> {
         if self.parking.is_some() {
             return None;
         }
         let replay = self.run.replay();
+        if self.writing.is_some() && replay.diverged_visit().is_some() {
+            // Looked at again when that has landed.
+            return None;
+        }
         replay
             .divergence()
             .map(|divergence| self.parked(ParkReason::Diverged, divergence.to_string()))
@@ -485,6 +515,7 @@ impl Driver {
                     writing.attempt += 1;
                     let wait = retry::storage(writing.attempt);
                     tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
+                    self.inner.tell_desk_of(self.live.run, &error);
                     writing.state =
                         WritingState::Backoff(Box::pin(tokio::time::sleep(wait)), error);
                     continue;
@@ -500,6 +531,8 @@ impl Driver {
     /// The batch is durable.
     fn landed(&mut self) -> Option<Exit> {
         let Writing { append, .. } = self.writing.take()?;
+        // One that is about to leave has said its last with this.
+        self.lingering.take_if(|lingering| !lingering.is_elapsed());
         self.door = None;
         if let Some(parked) = append.patch.parked.flatten() {
             return Some(Exit::Parked(parked));
@@ -537,6 +570,7 @@ impl Driver {
             }
         }
         self.live.report(&self.inner, records);
+        self.inner.grew(&self.live, records.len());
     }
 
     // ===== resting =====
@@ -553,6 +587,15 @@ impl Driver {
             // It does not rest: the timers say so next. Its row is not to say anything else meanwhile.
             return Rest::Wait;
         }
+        let patient = replay.rests_patiently();
+        if patient {
+            let (wake_at, waits) = (replay.next_deadline(), replay.waits_for_others());
+            drop(replay);
+            if !self.leaves(wake_at, waits) {
+                return Rest::Wait;
+            }
+            replay = self.run.replay();
+        }
         if let Some(suspend) = replay.poll_suspend() {
             let waits = replay.waits_for_others();
             drop(replay);
@@ -562,7 +605,9 @@ impl Driver {
                 Rest::Wait
             };
         }
-        self.lingering = None;
+        if !patient {
+            self.lingering = None;
+        }
         if replay.phase() == Phase::Live
             && replay.pending() == 0
             && self.finished.is_none()

@@ -32,16 +32,16 @@ impl Host for RunHost {
     }
 
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        let counted = Arc::clone(&self.live.threads);
+        let occupied = self.live.threads.occupy();
         // The job reports through its own channel; nobody waits for the handle.
         drop(tokio::task::spawn_blocking(move || {
             job();
-            drop(counted);
+            drop(occupied);
         }));
     }
 
     fn stopping(&self) -> usize {
-        Arc::strong_count(&self.live.threads) - 1
+        self.live.threads.count()
     }
 
     fn random_unit(&self) -> f64 {
@@ -58,6 +58,12 @@ impl Host for RunHost {
 
     fn desk(&self, make: fn() -> Arc<dyn Desk>) -> Arc<dyn Desk> {
         self.inner.desks.desk(self.live.run, make)
+    }
+
+    fn strayed(&self, visit: &Location) -> Option<String> {
+        let mut strayed = self.inner.strayed(self.live.run).into_iter();
+        let strayed = strayed.find(|strayed| strayed.visit == *visit)?;
+        Some(strayed.report)
     }
 
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {

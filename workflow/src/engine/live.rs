@@ -1,6 +1,6 @@
 //! What the rest of the engine knows of a run that is in memory.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Wake, Waker};
 
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::hooks::{ErrorEvent, Retry};
+use super::long::Length;
 use crate::replay::{AttemptState, Body, Finished, Location, Record, RunId, RunKey};
 
 /// A run in memory.
@@ -20,8 +21,8 @@ pub(crate) struct Live {
     /// The hash of its input, to tell the same start from another one.
     pub(crate) input_hash: u64,
     pub(crate) wakes: Arc<Wakes>,
-    /// Held by each job of the run that occupies a thread.
-    pub(crate) threads: Arc<()>,
+    /// Its jobs that occupy a thread, also those that an earlier drive began.
+    pub(crate) threads: Arc<Threads>,
     command: Mutex<Option<Command>>,
     /// The number of the last append of this claim. A claim lasts as long as the opening of the store, so it
     /// goes on counting from where an earlier drive of the same claim stopped.
@@ -38,8 +39,34 @@ pub(crate) struct Live {
     awaited_by: OnceLock<RunId>,
     /// What it published last, as JSON, if it did since it came into memory.
     progress: Mutex<Option<String>>,
+    pub(super) length: Length,
     /// The task that drives it.
     task: Mutex<Task>,
+}
+
+/// How many jobs of a run occupy a thread.
+#[derive(Debug, Default)]
+pub(crate) struct Threads(AtomicUsize);
+
+impl Threads {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// One job more, until what this gives is dropped.
+    pub(crate) fn occupy(self: &Arc<Self>) -> Occupied {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Occupied(Arc::clone(self))
+    }
+}
+
+/// A thread is occupied.
+pub(crate) struct Occupied(Arc<Threads>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Whether a run was asked to leave memory.
@@ -96,8 +123,15 @@ impl Live {
             failing: Mutex::default(),
             awaited_by: OnceLock::new(),
             progress: Mutex::default(),
+            length: Length::default(),
             task: Mutex::default(),
         }
+    }
+
+    /// The same, with threads that an earlier drive left behind.
+    pub(crate) fn with_threads(mut self, threads: Arc<Threads>) -> Self {
+        self.threads = threads;
+        self
     }
 
     /// It is driven by this task.

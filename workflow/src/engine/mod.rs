@@ -6,7 +6,6 @@
 mod board;
 mod builder;
 mod cancel;
-mod clock;
 mod control;
 mod desks;
 mod driver;
@@ -15,6 +14,7 @@ mod handle;
 mod hooks;
 mod host;
 mod live;
+mod long;
 mod mail;
 mod preflight;
 mod quarantine;
@@ -35,9 +35,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+pub use crate::clock::{Clock, SystemClock, TokioClock};
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
-pub use clock::{Clock, SystemClock, TokioClock};
 pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
@@ -50,6 +50,7 @@ pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
 pub(crate) use registry::Entry;
 pub use rollback::SkipUndoError;
+pub(crate) use take_up::Coming;
 
 use crate::codec::Codec;
 use crate::context::{Call, Output, States, Workflow};
@@ -58,9 +59,11 @@ use crate::replay::{CodeId, History, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use desks::Desks;
+use driver::Strayed;
 use hooks::Reporter;
 use host::Random;
-use live::Live;
+use live::{Live, Threads};
+use long::Long;
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
@@ -119,6 +122,9 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
     pub(crate) desks: Desks,
+    pub(crate) long: Long,
+    /// From so many records on a history is long.
+    pub(crate) long_history: u64,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
     /// Room for runs in memory.
@@ -143,6 +149,10 @@ struct Runs {
     coming: HashMap<RunKey, bool>,
     /// Ids that the store is asked for: by how many, and how often a run of that id has left since.
     sought: HashMap<RunId, (usize, u64)>,
+    /// Threads that bodies of runs which have left occupy all the same.
+    left_behind: HashMap<RunKey, Arc<Threads>>,
+    /// Visits that this program cannot go on with.
+    strayed: HashMap<RunKey, Vec<Strayed>>,
 }
 
 struct Alive(Arc<Inner>);
@@ -406,10 +416,44 @@ impl Inner {
         Ok(())
     }
 
+    /// The visits of a run that this program cannot go on with.
+    pub(crate) fn strayed(&self, run: RunKey) -> Vec<Strayed> {
+        self.runs().strayed.get(&run).cloned().unwrap_or_default()
+    }
+
+    /// The threads that a run left behind.
+    fn threads_of(&self, run: RunKey) -> Arc<Threads> {
+        let mut runs = self.runs();
+        runs.left_behind.retain(|_, threads| threads.count() > 0);
+        runs.left_behind.get(&run).cloned().unwrap_or_default()
+    }
+
+    /// How many bodies of a run that is not in memory still occupy a thread.
+    pub(crate) fn stopping(&self, run: RunKey) -> usize {
+        self.threads_of(run).count()
+    }
+
     /// Takes a run out of memory; true when it was there.
     pub(crate) fn evict(&self, run: RunKey, grace: Duration) -> bool {
         let live = self.runs().by_key.get(&run).cloned();
         live.inspect(|live| live.evict_by(ends(grace))).is_some()
+    }
+
+    /// Takes a run out of memory, bodies and all, and waits until it has left. Whoever brings it back meanwhile is not waited for.
+    pub(crate) async fn put_out(&self, run: RunKey) {
+        let found = self.runs().by_key.get(&run).cloned();
+        let Some(live) = found else { return };
+        live.evict_by(Instant::now());
+        loop {
+            let left = self.left.notified();
+            tokio::pin!(left);
+            left.as_mut().enable();
+            let there = self.runs().by_key.get(&run).cloned();
+            if !there.is_some_and(|there| Arc::ptr_eq(&there, &live)) {
+                return;
+            }
+            left.await;
+        }
     }
 
     /// Brings a run back into memory, also when it is just leaving.

@@ -53,7 +53,8 @@ impl fmt::Debug for Entry {
 #[diagnostic::on_unimplemented(
     message = "this is not a workflow",
     label = "not a `#[workflow]` function",
-    note = "a `#[step]` or `#[fragment]` is called from a workflow's body; put `#[workflow]` on a function that calls it"
+    note = "a `#[step]` or `#[fragment]` is called from a workflow's body, and not run by itself",
+    note = "help: put `#[workflow]` on the function, or on one that calls it"
 )]
 pub trait Definition<Arguments> {
     /// The type the attribute made beside the function.

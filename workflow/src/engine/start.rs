@@ -459,6 +459,9 @@ impl Inner {
         let mut runs = self.runs();
         runs.by_id.remove(&live.id);
         runs.by_key.remove(&live.run);
+        if live.threads.count() > 0 {
+            runs.left_behind.insert(live.run, Arc::clone(&live.threads));
+        }
         if let Some((_, left)) = runs.sought.get_mut(&live.id) {
             *left += 1;
         }
@@ -657,12 +660,15 @@ impl Inner {
         let cancelled = live.command() == Some(Command::Cancelled);
         let back = live.comes_back()
             && match &exit {
-                Exit::Suspended(_) | Exit::Parked(_) => !cancelled,
+                Exit::Suspended(_) | Exit::Parked(_) | Exit::Strayed(_) => !cancelled,
                 Exit::Storage { unborn, .. } => !cancelled && !unborn,
                 Exit::Finished(_) | Exit::Refused(_) | Exit::Unwinding(..) => false,
             };
+        let back = back || matches!(exit, Exit::Strayed(_)) && !cancelled;
         let told = match exit {
-            Exit::Suspended(_) | Exit::Parked(_) | Exit::Storage { .. } if cancelled => {
+            Exit::Suspended(_) | Exit::Parked(_) | Exit::Strayed(_) | Exit::Storage { .. }
+                if cancelled =>
+            {
                 Some(Told::Cancelled)
             }
             Exit::Finished(Finished::Completed(payload)) => Some(Told::Completed(payload)),
@@ -679,6 +685,12 @@ impl Inner {
                 reason,
                 detail,
             })),
+            Exit::Strayed(strayed) => {
+                tracing::warn!(run = %live.id, visit = %strayed.visit, "its code does not fit its records: {}", strayed.report);
+                let mut runs = self.runs();
+                runs.strayed.entry(live.run).or_default().push(strayed);
+                None
+            }
             // Rolled back before it comes here.
             Exit::Unwinding(..) => None,
             Exit::Suspended(wake_at) => {

@@ -16,7 +16,7 @@ use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, Run
 use crate::store::{Loaded, RunRow, StoreError};
 
 /// A run on its way into memory. Nobody else brings it there.
-pub(super) struct Coming {
+pub(crate) struct Coming {
     inner: Arc<Inner>,
     run: RunKey,
 }
@@ -100,7 +100,15 @@ impl Inner {
         let Some(alive) = &entry.alive else {
             return Replay::load(history, self.code, row.standing());
         };
-        let alive = alive(&*self.codec, &history);
+        let mut alive = alive(&*self.codec, &history);
+        let strayed = self.strayed(row.key);
+        for alive in &mut alive {
+            let visit = alive.visit.as_ref();
+            if visit.is_some_and(|visit| strayed.iter().any(|it| it.visit == *visit)) {
+                alive.visit = None;
+                alive.earlier.clear();
+            }
+        }
         Replay::load_alive(history, self.code, row.standing(), &alive)
     }
 
@@ -164,8 +172,10 @@ impl Inner {
         let input = begun.map(|begun| begun.input.clone());
         let course = self.course(&row, &history, claim);
         let workflow = course.entry().map_or("", |entry| entry.name);
-        let live = Arc::new(Live::new(row.id.clone(), run, workflow, hash, number));
+        let live = Live::new(row.id.clone(), run, workflow, hash, number);
+        let live = Arc::new(live.with_threads(self.threads_of(run)));
         live.follows(row.last_seq);
+        self.grew(&live, history.len());
         if let Some((parent, _)) = &row.parent
             && !row.detached
         {

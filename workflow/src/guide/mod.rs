@@ -1,4 +1,4 @@
-//! The language, a page per construct. All code on these pages is run as a test.
+//! The language, a page per construct. All code on these pages is run as a test, or must not compile.
 //!
 //! | page | what it is about |
 //! |---|---|
@@ -9,11 +9,14 @@
 //! | [`failures`] | what fails, and what is done about it |
 //! | [`undo`] | sagas: what is undone, and what is not |
 //! | [`change`] | new code under live runs |
+//! | [`replay`] | what a workflow may not ask of the world, and what sees it |
 //! | [`lock`] | edits that live runs would not survive do not compile |
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`composition`] | workflows in workflows, and shared code |
+//! | [`guided`] | flows that a person is led through: wizards, onboarding |
 //! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`guarantees`] | what is promised, and what is not |
+//! | [`errors`] | every error of the macros, with a program that causes it |
 //! | [`coming_from`] | the same things in other engines |
 
 #[doc = include_str!("steps.md")]
@@ -37,19 +40,29 @@ pub mod undo {}
 #[doc = include_str!("change.md")]
 pub mod change {}
 
-#[doc = include_str!("deploying.md")]
-pub mod deploying {}
+#[doc = include_str!("replay.md")]
+pub mod replay {}
+
 #[doc = include_str!("lock.md")]
 pub mod lock {}
 
+#[doc = include_str!("deploying.md")]
+pub mod deploying {}
+
 #[doc = include_str!("composition.md")]
 pub mod composition {}
+
+#[doc = include_str!("guided.md")]
+pub mod guided {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}
 
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}
+
+#[doc = include_str!("errors.md")]
+pub mod errors {}
 
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}

@@ -5,7 +5,9 @@
 //! 3. A way over stages that are passed over visits each stage at most once.
 
 use super::flow::{Flow, Plan, Revisit};
-use super::position::{Entry, Event, Position, Problem, Problems, StageName, Status};
+use super::position::{
+    Entry, Event, Failing, FailingKind, Position, Problem, Problems, StageName, Status,
+};
 use super::refused::Refused;
 use crate::replay::Timestamp;
 
@@ -176,6 +178,27 @@ impl<S> Course<'_, S> {
         Some(next)
     }
 
+    /// The position when the stage is tried again by itself, if it is.
+    pub(super) fn tries_again(&self, failing: &Failing, now: Timestamp) -> Option<Position> {
+        let hooks = self.here()?;
+        let failed = matches!(
+            failing.kind,
+            FailingKind::Error | FailingKind::Panicked | FailingKind::TimedOut
+        );
+        let tried = self.position.attempts;
+        if !failed || tried > hooks.retries || hooks.retries == 0 {
+            return None;
+        }
+        let mut next = self.retried(now)?;
+        next.attempts = tried + 1;
+        if let Some(live) = &mut next.live {
+            let wait = hooks.backoff.wait(tried, 0.0);
+            live.not_before = (!wait.is_zero()).then(|| now.after(wait));
+            live.deadline = live.deadline.map(|deadline| deadline.after(wait));
+        }
+        Some(next)
+    }
+
     /// The position after the person's data changed.
     pub(super) fn edited(&self) -> Position {
         let mut next = self.position.then();
@@ -196,12 +219,22 @@ impl<S> Course<'_, S> {
         next
     }
 
+    /// The position of a guide that had come to its end and is taken up again, where it was.
+    pub(super) fn reopened(&self) -> Position {
+        let mut next = self.position.then();
+        next.settle();
+        next.completed_at = None;
+        next.say(Event::Reopened);
+        next
+    }
+
     /// The position when what was done begins to be undone.
     pub(super) fn rolls_back(&self) -> Position {
         let mut next = self.position.then();
         next.problems.clear();
         next.failure = None;
         next.live = None;
+        next.completed_at = None;
         next.status = Status::RollingBack;
         next.say(Event::RollingBack);
         next
@@ -245,7 +278,7 @@ impl<S> Course<'_, S> {
             .iter()
             .position(|test| test.as_ref().is_none_or(|test| test(self.state)));
         let exit = open.and_then(|open| self.plan().graph.nodes()[from].exits.get(open));
-        let target = exit.map(|exit| StageName::new(exit.target.as_str()));
+        let target = exit.map(|exit| StageName::new(&*exit.target));
         let index = target.and_then(|target| self.plan().index(&target));
         index.ok_or(Refused::NoRoute)
     }
@@ -301,6 +334,7 @@ impl<S> Course<'_, S> {
         let keeps =
             entry == Entry::Retry || hooks.is_some_and(|hooks| hooks.revisit == Revisit::Keep);
         next.visit(at, entry, keeps, works);
+        next.attempts = u32::from(works);
         if let (Some(live), Some(limit)) = (&mut next.live, hooks.and_then(|hooks| hooks.timeout)) {
             live.deadline = Some(now.after(limit));
         }

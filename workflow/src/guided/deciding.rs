@@ -21,6 +21,8 @@ pub(super) struct Deciding {
     within: Option<String>,
     /// Those who asked, with their keys.
     asked: Vec<(Answering, Key)>,
+    /// When its time is up, if that is limited.
+    late: Option<BoxFut<'static, ()>>,
     _up: Up,
 }
 
@@ -69,6 +71,11 @@ impl<S: FlowState> Guide<S> {
                     guard,
                     within,
                     asked: vec![(answering, key)],
+                    late: self
+                        .flow
+                        .plan()
+                        .hooks_timeout
+                        .map(|limit| self.ground.sleep(limit)),
                     _up: self.ground.stay_up(),
                 });
             }
@@ -83,7 +90,16 @@ impl<S: FlowState> Guide<S> {
         };
         let polled = catch_unwind(AssertUnwindSafe(|| deciding.guard.as_mut().poll(task)));
         let refused = match polled {
-            Ok(Poll::Pending) => return false,
+            Ok(Poll::Pending) => {
+                let late = deciding.late.as_mut();
+                if !late.is_some_and(|late| late.as_mut().poll(task).is_ready()) {
+                    return false;
+                }
+                let limit = self.flow.plan().hooks_timeout.unwrap_or_default();
+                Some(Refused::Late(format!(
+                    "the exit guard took longer than {limit:?}"
+                )))
+            }
             Ok(Poll::Ready(true)) => None,
             Ok(Poll::Ready(false)) => Some(Refused::GuardSaidNo),
             Err(panic) => Some(Refused::Panicked(said(&*panic))),
@@ -127,7 +143,7 @@ impl<S: FlowState> Guide<S> {
             next.answers(key.clone());
         }
         let state = self.now.state.clone();
-        let written = self.commit(next, state, None);
+        let written = self.commit(next, state, None, false);
         for (answering, _) in asked {
             let answer = written.clone().map(|()| Answer::Revision(revision));
             self.owe(answering, answer);

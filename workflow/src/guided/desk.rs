@@ -2,7 +2,9 @@
 //!
 //! 1. A view is shown when its revision is durable, in the order of revisions.
 //! 2. A command lies at the desk until the loop takes it. While the loop is away it stays there, and the loop is called back.
-//! 3. Whoever asked is answered once, or the answer is dropped, and that is an answer, too.
+//! 3. That the guide was cancelled is shown before that, if the store fails: nothing may be done any more. It is marked.
+//! 4. A desk that was closed shows what it showed, and takes nothing.
+//! 5. Whoever asked is answered once, or the answer is dropped, and that is an answer, too.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +13,10 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 
 use super::decide::Asked;
+use super::flow::FlowState;
 use super::levels::{Editing, Levels};
 use super::migrate::Unfit;
+use super::observing::Observers;
 use super::position::{Problem, StageName, Status};
 use super::refused::Refused;
 use super::view::View;
@@ -85,6 +89,8 @@ pub(super) struct Shown<S> {
     pub(super) view: Option<Arc<View<S>>>,
     /// Why the guide is not driven, if it cannot be as things are.
     pub(super) stopped: Option<String>,
+    /// It was closed: what is shown stays as it is.
+    pub(super) closed: bool,
     /// The same, if it is for the version of its flow.
     pub(super) unfit: Option<Unfit>,
 }
@@ -94,6 +100,7 @@ pub(super) struct Desk<S> {
     /// Who waits for the end of a body is among these, whether the loop is there meanwhile or not.
     pub(super) levels: Arc<Levels>,
     shown: watch::Sender<Shown<S>>,
+    pub(super) observers: Observers<S>,
 }
 
 struct Inner<S> {
@@ -102,7 +109,9 @@ struct Inner<S> {
     present: bool,
     waker: Option<Waker>,
     /// What is shown, and who is answered, when the guide's end is durable.
-    parting: Option<(Arc<View<S>>, Vec<Owed>)>,
+    parting: Option<Parting<S>>,
+    /// Whoever opens the guide waits for it to be shown.
+    wanted: bool,
     /// How many wait for the guide to be opened, and who is told when the last of them goes.
     openers: usize,
     deserted: Option<Waker>,
@@ -124,6 +133,14 @@ impl<S> Drop for Opener<S> {
     }
 }
 
+/// The end of a guide, until it is durable.
+struct Parting<S> {
+    view: Arc<View<S>>,
+    owed: Vec<Owed>,
+    /// The store failed to take it, and is asked again.
+    failed: bool,
+}
+
 /// What became of a command that was laid on the desk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Laid {
@@ -132,6 +149,7 @@ pub(super) enum Laid {
     Away,
     /// The guide has ended: nobody takes it any more.
     Over(Status),
+    Closed,
 }
 
 impl<S> Desk<S> {
@@ -148,14 +166,17 @@ impl<S> Desk<S> {
                 present: false,
                 waker: None,
                 parting: None,
+                wanted: false,
                 openers: 0,
                 deserted: None,
             }),
             shown: watch::Sender::new(Shown {
                 view: None,
                 stopped: None,
+                closed: false,
                 unfit: None,
             }),
+            observers: Observers::new(),
         }
     }
 
@@ -179,10 +200,32 @@ impl<S> Desk<S> {
 
     /// It is driven again: why it stopped before no longer counts.
     pub(super) fn call_back(&self) {
-        let inner = self.inner();
+        let mut inner = self.inner();
         if !inner.present {
+            inner.wanted = true;
             self.go_on();
         }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.shown.borrow().closed
+    }
+
+    /// Nothing is taken any more, and what is shown stays as it is; false when that was so before.
+    pub(super) fn close(&self) -> bool {
+        let mut inner = self.inner();
+        let mut before = false;
+        self.shown
+            .send_modify(|shown| before = std::mem::replace(&mut shown.closed, true));
+        let asks = std::mem::take(&mut inner.asks);
+        let waiting = self.levels.waiting();
+        drop(inner);
+        let asked = asks.into_iter().map(|ask| ask.answer);
+        for answering in asked.chain(waiting) {
+            // Whoever asked may have gone.
+            let _ = answering.send(Err(Refused::Closed));
+        }
+        !before
     }
 
     fn go_on(&self) {
@@ -200,10 +243,20 @@ impl<S> Desk<S> {
 
     pub(super) fn lay(&self, ask: Ask<S>) -> Laid {
         let mut inner = self.inner();
-        if !inner.present
-            && let Some(status) = self.view().map(|view| view.status)
-            && status.is_final()
-        {
+        if self.is_closed() {
+            return Laid::Closed;
+        }
+        let over = match &inner.parting {
+            // It is given up, whatever the store says meanwhile.
+            Some(parting) => (parting.failed && ask.command.asked() != Asked::Cancel)
+                .then_some(Status::Cancelled),
+            None if inner.present => None,
+            None => self
+                .view()
+                .filter(|view| view.durable)
+                .map(|view| view.status),
+        };
+        if let Some(status) = over.filter(|status| status.is_final()) {
             return Laid::Over(status);
         }
         inner.asks.push_back(ask);
@@ -229,7 +282,9 @@ impl<S> Desk<S> {
     // ===== for the loop =====
 
     pub(super) fn arrive(&self) {
-        self.inner().present = true;
+        let mut inner = self.inner();
+        inner.present = true;
+        inner.wanted = false;
         self.go_on();
     }
 
@@ -255,27 +310,40 @@ impl<S> Desk<S> {
     }
 
     pub(super) fn show(&self, view: Arc<View<S>>) {
-        self.shown.send_modify(|shown| shown.view = Some(view));
+        self.shown.send_if_modified(|shown| {
+            let shows = !shown.closed;
+            if shows {
+                shown.view = Some(view);
+            }
+            shows
+        });
     }
 
     /// The guide has come to its end: what is shown and answered when that is durable.
     pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
-        self.inner().parting = Some((view, owed));
+        self.inner().parting = Some(Parting {
+            view,
+            owed,
+            failed: false,
+        });
     }
 }
 
-impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
+impl<S: FlowState> context::Desk for Desk<S> {
     fn left(&self, left: Left) -> bool {
         let mut inner = self.inner();
         inner.present = false;
         inner.waker = None;
         match left {
-            Left::Away => return !inner.asks.is_empty(),
+            Left::Away => return !inner.asks.is_empty() || inner.wanted,
             Left::Ended { cancelled } => {
                 let parting = inner.parting.take();
+                let late = parting.as_ref().filter(|parting| parting.failed);
+                let revision = late.map(|parting| parting.view.revision);
                 let asks = std::mem::take(&mut inner.asks);
                 let waiting = self.levels.waiting();
-                if let Some((view, owed)) = parting {
+                if let Some(Parting { view, owed, .. }) = parting {
+                    self.observers.tell(&view);
                     self.show(view);
                     give(owed);
                 } else if cancelled && let Some(view) = self.view() {
@@ -288,10 +356,14 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
                     let _ = answering.send(Err(Refused::Cancelled));
                 }
                 for ask in asks {
-                    let refused = ask.command.asked().admit(status);
-                    let refused = refused.err().unwrap_or(Refused::Finished);
+                    let asked = ask.command.asked();
+                    let answer = match revision {
+                        // It waited for the very end that is durable now.
+                        Some(revision) if asked == Asked::Cancel => Ok(Answer::Revision(revision)),
+                        _ => Err(asked.admit(status).err().unwrap_or(Refused::Finished)),
+                    };
                     // Whoever asked may have gone.
-                    let _ = ask.answer.send(Err(refused));
+                    let _ = ask.answer.send(answer);
                 }
             }
             Left::Stopped(why) => {
@@ -310,6 +382,28 @@ impl<S: Clone + Send + Sync + 'static> context::Desk for Desk<S> {
     fn shared(&self) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
         let levels: Arc<dyn std::any::Any + Send + Sync> = self.levels.clone();
         Some(levels)
+    }
+
+    fn not_written(&self, error: &str) {
+        let mut inner = self.inner();
+        let Some(parting) = &mut inner.parting else {
+            return;
+        };
+        if parting.view.status != Status::Cancelled {
+            return;
+        }
+        parting.failed = true;
+        let view = Arc::new(parting.view.unsaved());
+        let owed = std::mem::take(&mut parting.owed);
+        drop(inner);
+        self.show(view);
+        // What was given up is told so; those who asked for it are told why it does not last yet.
+        let unsaved = |answer: Result<Answer, Refused>| match answer {
+            Ok(_) => Err(Refused::Store(error.to_owned())),
+            refused => refused,
+        };
+        let owed = owed.into_iter();
+        give(owed.map(|(to, answer)| (to, unsaved(answer))).collect());
     }
 }
 

@@ -64,6 +64,8 @@ impl<S: FlowState> Guide<S> {
             wishes: Arc::clone(&self.wishes),
         };
         let cx = visiting.cx();
+        let limit = self.flow.plan().hooks_timeout;
+        let limit = limit.map(|limit| visiting.limit(self.ground.now().after(limit)));
         let code = Box::pin(async move {
             let aside = guiding::aside(cx, LEAVING).await?;
             leave(stage).begin(aside.cx()).await
@@ -74,7 +76,7 @@ impl<S: FlowState> Guide<S> {
             what: What::Leave,
             answering: Some(answering),
             key,
-            limit: None,
+            limit,
             visiting: Some(visiting),
         });
         self.show();
@@ -93,7 +95,7 @@ impl<S: FlowState> Guide<S> {
             return self.change(next, (answering, Ok(here)), key);
         }
         let state = self.now.state.clone();
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => self.enter_live(Some(answering)),
             Err(refused) => self.owe(answering, Err(refused)),
         }
@@ -126,9 +128,14 @@ impl<S: FlowState> Guide<S> {
         let body = body.and_then(|hooks| hooks.body.clone());
         let (cx, base) = (visiting.cx(), self.ground.base().clone());
         let name = visit.stage.to_string();
+        let pause = visit.not_before.filter(|at| *at > self.ground.now());
+        let pause = pause.and_then(|until| visiting.pause(until));
         let code = Box::pin(async move {
             // A body that the code no longer has leaves nothing to do.
             let Some(body) = body else { return Ok(()) };
+            if let Some(pause) = pause {
+                std::future::poll_fn(|task| pause.poll(task)).await;
+            }
             if new && keeps.is_some() {
                 guiding::keep(cx.clone(), base, name, first, number).await?;
             }
@@ -190,7 +197,7 @@ impl<S: FlowState> Guide<S> {
             let edited = guarded(|| edit(&mut state)).and_then(|()| {
                 let next = self.course().edited();
                 // In one batch with the answer.
-                self.commit(next, state, None)
+                self.commit(next, state, None, false)
             });
             match edited {
                 Ok(()) => claimed.answer(Ok(&self.now.state)),
@@ -212,12 +219,18 @@ impl<S: FlowState> Guide<S> {
     /// What there is to say of that.
     pub(super) fn late(&self) -> Failing {
         let at = self.now.position.at.as_ref();
-        let hooks = at.and_then(|at| self.flow.plan().hooks(at));
-        let limit = hooks.and_then(|hooks| hooks.timeout).unwrap_or_default();
         let stage = at.map_or("", |at| at.as_str());
+        let leaves = matches!(&self.doing, Some(doing) if doing.what == What::Leave);
+        let (what, limit) = if leaves {
+            ("leaving the stage", self.flow.plan().hooks_timeout)
+        } else {
+            let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+            ("the stage", hooks.and_then(|hooks| hooks.timeout))
+        };
+        let limit = limit.unwrap_or_default();
         Failing {
             kind: FailingKind::TimedOut,
-            text: format!("the stage `{stage}` took longer than {limit:?}"),
+            text: format!("{what} `{stage}` took longer than {limit:?}"),
             at: Vec::new(),
         }
     }
@@ -274,7 +287,23 @@ impl<S: FlowState> Guide<S> {
         self.catch_up();
         let mut next = self.now.position.then();
         let stage = next.live.take().map(|live| live.stage);
-        let answer = match ended {
+        // An error is one of the code, or of a step, and comes again when that is replayed.
+        let follows = match &ended {
+            Ok(()) => true,
+            Err(failing) => failing.kind == FailingKind::Error,
+        };
+        let again = ended.as_ref().err().and_then(|failing| {
+            let now = self.ground.now();
+            self.course().tries_again(failing, now)
+        });
+        if let Some(again) = again {
+            let state = self.now.state.clone();
+            self.arm(&again);
+            if self.commit(again, state, None, false).is_ok() {
+                return self.enter_live(None);
+            }
+        }
+        let mut answer = match ended {
             Ok(()) => {
                 next.settle();
                 next.events.extend(stage.map(Event::Done));
@@ -286,8 +315,11 @@ impl<S: FlowState> Guide<S> {
                 Err(Refused::Failed(failing))
             }
         };
+        let short = next.clone();
         let state = self.now.state.clone();
-        self.write(next, state, None, None);
+        if let Err(refused) = self.commit(next, state, None, follows) {
+            answer = Err(self.end_short(short, &refused));
+        }
         let base = self.ground.base().clone();
         for answering in self.desk.levels.waiting_at(&base) {
             self.owe(answering, answer.clone());
@@ -300,7 +332,32 @@ impl<S: FlowState> Guide<S> {
             }
         }
     }
+
+    /// The end of a body does not fit into a record: what there is to say of it is cut short, so that the guide does not stay at it.
+    fn end_short(&mut self, mut next: Position, refused: &Refused) -> Refused {
+        let text = match next.failure.take() {
+            Some(failing) => failing.text,
+            None => refused.to_string(),
+        };
+        let failing = Failing {
+            kind: FailingKind::Error,
+            text: text.chars().take(LONGEST).collect(),
+            at: Vec::new(),
+        };
+        next.fail(failing.clone());
+        next.events.clear();
+        next.problems.clear();
+        let state = self.now.state.clone();
+        match self.commit(next, state, None, true) {
+            Ok(()) => Refused::Failed(failing),
+            // Its data alone is too much, which it was not before.
+            Err(refused) => refused,
+        }
+    }
 }
+
+/// So much is kept of what a failure says, when all of it is too much.
+const LONGEST: usize = 200;
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
     Failing {
@@ -314,11 +371,14 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
 fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
     let failure = error.downcast_ref::<Failure>();
     let at = failure.map(|failure| failure.location().to_string());
+    let text = error.to_string();
     Failing {
         kind: kind_of(failure),
-        text: Some(error.to_string())
-            .filter(|text| !text.trim().is_empty())
-            .unwrap_or_else(|| "the stage failed, and does not say why".to_owned()),
+        text: if text.trim().is_empty() {
+            "it failed, and does not say why".to_owned()
+        } else {
+            text
+        },
         at: at.into_iter().filter(|at| !at.is_empty()).collect(),
     }
 }

@@ -200,10 +200,14 @@ fn names(graph: &Graph, faults: &mut Vec<Fault>) {
         let name = &node.name;
         let fits = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
         if name.is_empty() || !name.chars().all(fits) {
-            faults.push(Fault::BadName { name: name.clone() });
+            faults.push(Fault::BadName {
+                name: name.to_string(),
+            });
         }
         if !known.insert(name) {
-            faults.push(Fault::DuplicateName { name: name.clone() });
+            faults.push(Fault::DuplicateName {
+                name: name.to_string(),
+            });
         }
     }
 }
@@ -221,18 +225,18 @@ fn ends(graph: &Graph, faults: &mut Vec<Fault>) {
 }
 
 fn exits(graph: &Graph, node: &Node, faults: &mut Vec<Fault>) {
-    let stage = || node.name.clone();
+    let stage = || node.name.to_string();
     if node.terminal && !node.exits.is_empty() {
         faults.push(Fault::TerminalWithExits { stage: stage() });
     }
     if node.terminal && node.skippable {
         faults.push(Fault::SkippableTerminal { stage: stage() });
     }
-    for exit in &node.exits {
+    for exit in &*node.exits {
         if graph.node(&exit.target).is_none() {
             faults.push(Fault::UnknownTarget {
                 stage: stage(),
-                target: exit.target.clone(),
+                target: exit.target.to_string(),
                 nearest: nearest(graph, &exit.target),
             });
         }
@@ -242,7 +246,7 @@ fn exits(graph: &Graph, node: &Node, faults: &mut Vec<Fault>) {
         for never in &node.exits[open + 1..] {
             faults.push(Fault::AfterUnguarded {
                 stage: stage(),
-                target: never.target.clone(),
+                target: never.target.to_string(),
             });
         }
     } else if !node.exits.is_empty() && !node.stays {
@@ -255,10 +259,10 @@ fn reach(graph: &Graph, faults: &mut Vec<Fault>) {
     if let (Some(start), None) = (starts.next(), starts.next()) {
         let found = reached(graph, &start.name);
         for node in graph.nodes() {
-            if !found.contains(node.name.as_str()) {
+            if !found.contains(&*node.name) {
                 faults.push(Fault::Unreachable {
-                    stage: node.name.clone(),
-                    start: start.name.clone(),
+                    stage: node.name.to_string(),
+                    start: start.name.to_string(),
                 });
             }
         }
@@ -269,7 +273,7 @@ fn reach(graph: &Graph, faults: &mut Vec<Fault>) {
             let ends = |name: &&str| graph.node(name).is_some_and(|node| node.terminal);
             if !found.iter().any(ends) {
                 faults.push(Fault::DeadEnd {
-                    stage: node.name.clone(),
+                    stage: node.name.to_string(),
                 });
             }
         }
@@ -281,7 +285,7 @@ fn reached<'g>(graph: &'g Graph, from: &'g str) -> HashSet<&'g str> {
     let mut found = HashSet::from([from]);
     let mut at = vec![from];
     while let Some(name) = at.pop() {
-        for exit in graph.node(name).into_iter().flat_map(|node| &node.exits) {
+        for exit in graph.node(name).into_iter().flat_map(|node| &*node.exits) {
             if found.insert(&exit.target) {
                 at.push(&exit.target);
             }
@@ -294,7 +298,7 @@ fn reached<'g>(graph: &'g Graph, from: &'g str) -> HashSet<&'g str> {
 fn circles(graph: &Graph, faults: &mut Vec<Fault>) {
     let mut told: HashSet<&str> = HashSet::new();
     for node in graph.nodes() {
-        if told.contains(node.name.as_str()) {
+        if told.contains(&*node.name) {
             continue;
         }
         if let Some(circle) = circle(graph, node) {
@@ -311,18 +315,18 @@ fn circle<'g>(graph: &'g Graph, from: &'g Node) -> Option<Vec<&'g str>> {
     if !from.conditional {
         return None;
     }
-    let mut ways = vec![vec![from.name.as_str()]];
+    let mut ways = vec![vec![&*from.name]];
     let mut seen = HashSet::new();
     let mut next = 0;
     while let Some(way) = ways.get(next).cloned() {
         next += 1;
         let node = way.last().and_then(|name| graph.node(name))?;
-        for exit in &node.exits {
+        for exit in &*node.exits {
             if exit.target == from.name {
                 return Some(way);
             }
             let target = graph.node(&exit.target)?;
-            if target.conditional && seen.insert(target.name.as_str()) {
+            if target.conditional && seen.insert(&*target.name) {
                 let mut on = way.clone();
                 on.push(&target.name);
                 ways.push(on);
@@ -334,7 +338,7 @@ fn circle<'g>(graph: &'g Graph, from: &'g Node) -> Option<Vec<&'g str>> {
 
 fn named(graph: &Graph, fits: impl Fn(&Node) -> bool) -> Vec<String> {
     let found = graph.nodes().iter().filter(|node| fits(node));
-    found.map(|node| node.name.clone()).collect()
+    found.map(|node| node.name.to_string()).collect()
 }
 
 /// The stage whose name is nearest to what was written, if no more than a third of it is wrong.
@@ -344,7 +348,7 @@ fn nearest(graph: &Graph, written: &str) -> Option<String> {
         .iter()
         .map(|node| (distance(&node.name, written), &node.name));
     let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
-    (distance <= (written.chars().count() / 3).max(1)).then(|| name.clone())
+    (distance <= (written.chars().count() / 3).max(1)).then(|| name.to_string())
 }
 
 /// How many letters have to be put in, taken out, changed, or exchanged with the next, to make one of the other.
@@ -388,7 +392,7 @@ mod tests {
 
     fn node(name: &str, targets: &[&str]) -> Node {
         let exit = |target: &&str| Exit {
-            target: target.trim_end_matches('?').to_owned(),
+            target: target.trim_end_matches('?').to_owned().into(),
             guarded: target.ends_with('?'),
         };
         Node {
@@ -509,5 +513,63 @@ mod tests {
             target: "c".into(),
         };
         assert_eq!(check(&graph), [expected]);
+    }
+
+    /// A line of `faults.cases`: `name marks.. -> target target?`.
+    fn written(line: &str) -> Node {
+        let (head, targets) = line.split_once("->").unwrap_or((line, ""));
+        let mut words = head.split_whitespace();
+        let name = words.next().unwrap();
+        let marks: Vec<_> = words.collect();
+        let targets: Vec<_> = targets.split_whitespace().collect();
+        Node {
+            start: marks.contains(&"start"),
+            terminal: marks.contains(&"terminal"),
+            skippable: marks.contains(&"skippable"),
+            conditional: marks.contains(&"when"),
+            stays: marks.contains(&"stay"),
+            ..node(name, &targets)
+        }
+    }
+
+    /// A fault, as `faults.cases` has it.
+    fn told(fault: &Fault) -> String {
+        match fault {
+            Fault::BadName { name } => format!("bad-name {name}"),
+            Fault::DuplicateName { name } => format!("duplicate-name {name}"),
+            Fault::NoStart => "no-start".to_owned(),
+            Fault::SeveralStarts { stages } => format!("several-starts {}", stages.join(" ")),
+            Fault::NoTerminal => "no-terminal".to_owned(),
+            Fault::UnknownTarget {
+                stage,
+                target,
+                nearest,
+            } => {
+                let near = nearest.as_deref().unwrap_or("-");
+                format!("unknown-target {stage} {target} {near}")
+            }
+            Fault::AfterUnguarded { stage, target } => format!("after-unguarded {stage} {target}"),
+            Fault::TerminalWithExits { stage } => format!("terminal-with-exits {stage}"),
+            Fault::SkippableTerminal { stage } => format!("skippable-terminal {stage}"),
+            Fault::MayGetStuck { stage } => format!("may-get-stuck {stage}"),
+            Fault::Unreachable { stage, start } => format!("unreachable {stage} {start}"),
+            Fault::DeadEnd { stage } => format!("dead-end {stage}"),
+            Fault::SkippableCycle { stages } => format!("skippable-cycle {}", stages.join(" ")),
+            // Of the flow's versions, not of its graph.
+            Fault::MigrationGap { .. } | Fault::MigrationBeyond { .. } => fault.to_string(),
+        }
+    }
+
+    // GDE-DEF-11: the macros are held to the same cases.
+    #[test]
+    fn the_faults_of_each_case_are_told() {
+        for case in include_str!("faults.cases").split("\n\n") {
+            let lines = || case.lines().filter(|line| !line.starts_with('#'));
+            let stages = lines().filter(|line| !line.starts_with('!') && !line.is_empty());
+            let graph = Graph::new(stages.map(written).collect());
+            let found: Vec<_> = check(&graph).iter().map(told).collect();
+            let expected: Vec<_> = lines().filter_map(|line| line.strip_prefix("! ")).collect();
+            assert_eq!(found, expected, "{case}");
+        }
     }
 }

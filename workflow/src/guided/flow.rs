@@ -1,18 +1,25 @@
 //! A flow: its graph, and the code behind it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
 
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::migrate::Migrations;
 use super::nested::AnyFlow;
+use super::observing::{Analytics, Sink, Told};
 use super::position::{Problems, StageName};
 use super::stage::{Stage, Undone, Work};
 use crate::codec::BoxError;
 use crate::context::{BoxFut, Cancellation, Fragment, Recorded, StepError};
+use crate::replay::Backoff;
 
 /// What a flow asks of the person's data: `S` is written with every revision.
 pub trait FlowState: Recorded + Clone + Send + Sync + 'static {}
@@ -80,9 +87,32 @@ pub(super) struct Plan<S> {
     pub(super) stages: Vec<Hooks<S>>,
     pub(super) history: usize,
     pub(super) exit: Option<ExitGuard<S>>,
+    pub(super) reopens: bool,
     pub(super) migrations: Migrations,
     /// The flows that may be in stages of it.
     pub(super) nests: BTreeMap<String, Arc<dyn AnyFlow>>,
+    pub(super) analytics: Option<Analytics<S>>,
+    pub(super) sink: Option<Sink>,
+    pub(super) hooks_timeout: Option<Duration>,
+}
+
+/// Takes a step of a stage back, with what it gave.
+type StepUndo<S> = Arc<
+    dyn Fn(Option<Bytes>, Undone<S>) -> Result<BoxFut<'static, Result<(), BoxError>>, BoxError>
+        + Send
+        + Sync,
+>;
+
+/// A step of a stage that has an undo of its own.
+pub(super) struct UndoneStep<S> {
+    /// Its place in the stage's body.
+    place: String,
+    pub(super) unknown: bool,
+    pub(super) undo: StepUndo<S>,
+    /// The path of its site, below its flow. It lives as long as the program, as a definition does.
+    pub(super) path: &'static str,
+    /// How the ledger names it when its flow is in a stage of another: with the flow's name before the path. Else by the path.
+    pub(super) within: &'static str,
 }
 
 /// The code behind a stage.
@@ -97,8 +127,12 @@ pub(super) struct Hooks<S> {
     pub(super) revisit: Revisit,
     pub(super) interrupt: Interrupt,
     pub(super) timeout: Option<Duration>,
+    /// So often its body is tried again by itself.
+    pub(super) retries: u32,
+    pub(super) backoff: Backoff,
     pub(super) undo: Option<Undo<S>>,
     pub(super) undo_unfinished: bool,
+    pub(super) steps: Vec<UndoneStep<S>>,
 }
 
 impl<S> Flow<S> {
@@ -110,8 +144,12 @@ impl<S> Flow<S> {
             stages: Vec::new(),
             history: usize::MAX,
             exit: None,
+            reopens: false,
             migrations: Migrations::new(),
             nests: BTreeMap::new(),
+            analytics: None,
+            sink: None,
+            hooks_timeout: None,
         }
     }
 
@@ -168,15 +206,19 @@ impl<S> fmt::Debug for Flow<S> {
 }
 
 /// Describes a flow. Made by [`Flow::builder`].
-#[must_use = "a flow is made by `.build()`"]
+#[must_use = "help: end it with `.build()`"]
 pub struct FlowBuilder<S> {
     name: String,
     version: u32,
     stages: Vec<StageBuilder<S>>,
     history: usize,
     exit: Option<ExitGuard<S>>,
+    reopens: bool,
     migrations: Migrations,
     nests: BTreeMap<String, Arc<dyn AnyFlow>>,
+    analytics: Option<Analytics<S>>,
+    sink: Option<Sink>,
+    hooks_timeout: Option<Duration>,
 }
 
 impl<S> fmt::Debug for FlowBuilder<S> {
@@ -204,6 +246,36 @@ impl<S> FlowBuilder<S> {
     /// Keeps so many stops of the way that was walked, at least two; all by default. `back` goes no further than that.
     pub fn history(mut self, stops: usize) -> Self {
         self.history = stops.max(2);
+        self
+    }
+
+    /// `back` from a guide that was completed takes it up again. It is refused by default.
+    pub fn reopen(mut self, reopens: bool) -> Self {
+        self.reopens = reopens;
+        self
+    }
+
+    /// Told of everything that happens to guides of this flow, before all observers. As with those, nothing that goes wrong in it
+    /// concerns the guide.
+    pub fn analytics(
+        mut self,
+        analytics: impl Fn(&Told<S>) -> Result<(), BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.analytics = Some(Arc::new(move |told| {
+            analytics(told).map(|()| ControlFlow::Continue(()))
+        }));
+        self
+    }
+
+    /// Told what goes wrong in observers, and in [`analytics`](Self::analytics). It is logged by default.
+    pub fn on_observer_error(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// How long what a stage does when it is left may take, and the exit guard; as long as they like by default. Zero is no limit, too.
+    pub fn hooks_timeout(mut self, timeout: Duration) -> Self {
+        self.hooks_timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
         self
     }
 
@@ -290,23 +362,28 @@ impl<S> FlowBuilder<S> {
         let graph = Graph::new(nodes.collect());
         let migrations: Vec<u32> = self.migrations.keys().copied().collect();
         Faults::of(&self.name, &graph, self.version, &migrations)?;
-        let stages = self.stages.into_iter().map(StageBuilder::into_hooks);
+        let stages = self.stages.into_iter();
+        let stages: Vec<_> = stages.map(|stage| stage.into_hooks(&self.name)).collect();
         Ok(Flow(Arc::new(Plan {
             name: self.name,
             version: self.version,
             fingerprint: graph.fingerprint(),
             graph,
-            stages: stages.collect(),
+            stages,
             history: self.history,
             exit: self.exit,
+            reopens: self.reopens,
             migrations: self.migrations,
             nests: self.nests,
+            analytics: self.analytics,
+            sink: self.sink,
+            hooks_timeout: self.hooks_timeout,
         })))
     }
 }
 
 /// Describes a stage. Made by [`stage`].
-#[must_use = "a stage is added to a flow by `.stage(..)`"]
+#[must_use = "help: add it to a flow with `.stage(..)`"]
 pub struct StageBuilder<S> {
     node: Node,
     when: Option<Test<S>>,
@@ -317,8 +394,11 @@ pub struct StageBuilder<S> {
     revisit: Revisit,
     interrupt: Interrupt,
     timeout: Option<Duration>,
+    retries: u32,
+    backoff: Backoff,
     undo: Option<Undo<S>>,
     undo_unfinished: bool,
+    steps: Vec<UndoneStep<S>>,
 }
 
 /// Begins to describe a stage: what a person is asked, or something that is done, or both.
@@ -333,8 +413,11 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         revisit: Revisit::Keep,
         interrupt: Interrupt::Ask,
         timeout: None,
+        retries: 0,
+        backoff: Backoff::DEFAULT,
         undo: None,
         undo_unfinished: false,
+        steps: Vec::new(),
     }
 }
 
@@ -365,20 +448,20 @@ impl<S> StageBuilder<S> {
 
     /// What a person reads above it; its name by default.
     pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.node.title = Some(title.into());
+        self.node.title = Some(Cow::Owned(title.into()));
         self
     }
 
     /// What helps a person to fill it in.
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.node.help = Some(help.into());
+        self.node.help = Some(Cow::Owned(help.into()));
         self
     }
 
     /// Leads to another stage. Of several exits the first one that is open is taken.
     pub fn to(mut self, target: impl Into<String>) -> Self {
-        self.node.exits.push(Exit {
-            target: target.into(),
+        self.node.exits.to_mut().push(Exit {
+            target: Cow::Owned(target.into()),
             guarded: false,
         });
         self.exits.push(None);
@@ -392,8 +475,8 @@ impl<S> StageBuilder<S> {
         target: impl Into<String>,
         open: impl Fn(&S) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.node.exits.push(Exit {
-            target: target.into(),
+        self.node.exits.to_mut().push(Exit {
+            target: Cow::Owned(target.into()),
             guarded: true,
         });
         self.exits.push(Some(Arc::new(open)));
@@ -455,6 +538,14 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// Its body is tried again by itself so often when it fails, panics or takes too long, before the stage is shown as failed. Each try
+    /// is a visit that keeps what succeeded, as when a person tries again.
+    pub fn retries(mut self, retries: u32, backoff: Backoff) -> Self {
+        self.retries = retries;
+        self.backoff = backoff;
+        self
+    }
+
     /// Takes back what a visit of the stage did, when the guide is rolled back: called once per visit that was left by `next`, newest
     /// first, and again while it fails. It may come twice, if the process ends while it runs.
     pub fn undo<F, E>(mut self, undo: impl Fn(Undone<S>) -> F + Send + Sync + 'static) -> Self
@@ -469,15 +560,83 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// Takes back what one step of the body did, given what the step gave: `.undo_step("create_repo", |repo: Repo, _| ..)`. The step is
+    /// named by its place in the body, as in the history without numbers: `publish/docs/write`, `repos[]/make`. When the guide is
+    /// rolled back it is called once for each time that the step succeeded, in its turn among the other undos, newest first.
+    pub fn undo_step<T, F, E>(
+        self,
+        place: impl Into<String>,
+        undo: impl Fn(T, Undone<S>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: DeserializeOwned,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.undoes(place.into(), false, move |output, undone| {
+            let output = output.ok_or("what the step gave is not known")?;
+            Ok(undo(serde_json::from_slice(&output)?, undone))
+        })
+    }
+
+    /// The same, also when it is not known whether the step did anything: then it is given `None`. So it is when the step failed, or
+    /// was cut off. It costs a commit before the step begins.
+    pub fn undo_step_unknown<T, F, E>(
+        self,
+        place: impl Into<String>,
+        undo: impl Fn(Option<T>, Undone<S>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        T: DeserializeOwned,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.undoes(place.into(), true, move |output, undone| {
+            let output = output.map(|output| serde_json::from_slice(&output));
+            Ok(undo(output.transpose()?, undone))
+        })
+    }
+
+    fn undoes<F, E>(
+        mut self,
+        place: String,
+        unknown: bool,
+        undo: impl Fn(Option<Bytes>, Undone<S>) -> Result<F, BoxError> + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: StepError + 'static,
+    {
+        self.steps.push(UndoneStep {
+            place,
+            unknown,
+            undo: Arc::new(move |output, undone| {
+                let undoing = undo(output, undone)?;
+                Ok(Box::pin(
+                    async move { undoing.await.map_err(StepError::boxed) },
+                ))
+            }),
+            path: "",
+            within: "",
+        });
+        self
+    }
+
     /// Its undo is called also for visits that were not left by `next`: what they did is not known to be whole.
     pub fn undo_unfinished(mut self) -> Self {
         self.undo_unfinished = true;
         self
     }
 
-    fn into_hooks(self) -> Hooks<S> {
+    fn into_hooks(mut self, flow: &str) -> Hooks<S> {
+        for step in &mut self.steps {
+            let within = format!("{flow}/{}[]/{}", self.node.name, step.place);
+            step.within = Box::leak(within.into_boxed_str());
+            step.path = &step.within[flow.len() + 1..];
+        }
         Hooks {
-            name: StageName::new(self.node.name),
+            steps: self.steps,
+            name: StageName::new(self.node.name.into_owned()),
             when: self.when,
             exits: self.exits,
             checks: self.checks,
@@ -486,6 +645,8 @@ impl<S> StageBuilder<S> {
             revisit: self.revisit,
             interrupt: self.interrupt,
             timeout: self.timeout,
+            retries: self.retries,
+            backoff: self.backoff,
             undo: self.undo,
             undo_unfinished: self.undo_unfinished,
         }

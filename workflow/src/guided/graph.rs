@@ -1,12 +1,14 @@
 //! The shape of a flow: names and edges, without the code behind them.
 
-use siphasher::sip::SipHasher13;
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
+
+use siphasher::sip::SipHasher13;
 
 /// The stages of a flow and the ways between them, in the order in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Graph {
-    nodes: Vec<Node>,
+    nodes: Cow<'static, [Node]>,
 }
 
 /// A stage, as the graph has it.
@@ -17,11 +19,11 @@ pub struct Graph {
 )]
 pub struct Node {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// What a person reads above it; its name when absent.
-    pub title: Option<String>,
+    pub title: Option<Cow<'static, str>>,
     /// What helps a person to fill it in.
-    pub help: Option<String>,
+    pub help: Option<Cow<'static, str>>,
     /// The flow begins here.
     pub start: bool,
     /// The flow ends with `next` from here.
@@ -31,7 +33,7 @@ pub struct Node {
     /// It is entered only while a condition holds.
     pub conditional: bool,
     /// Where to go on from it: the first exit that is open.
-    pub exits: Vec<Exit>,
+    pub exits: Cow<'static, [Exit]>,
     /// When no exit is open, the flow stays here.
     pub stays: bool,
 }
@@ -40,7 +42,7 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
     /// Where it leads.
-    pub target: String,
+    pub target: Cow<'static, str>,
     /// It is open only while a condition holds.
     pub guarded: bool,
 }
@@ -49,7 +51,7 @@ impl Node {
     /// A stage of that name, with nothing else said of it.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            name: name.into(),
+            name: Cow::Owned(name.into()),
             ..Self::default()
         }
     }
@@ -58,7 +60,16 @@ impl Node {
 impl Graph {
     /// A graph of these stages.
     pub fn new(nodes: Vec<Node>) -> Self {
-        Self { nodes }
+        Self {
+            nodes: Cow::Owned(nodes),
+        }
+    }
+
+    /// A graph that is known at compile time.
+    pub const fn fixed(nodes: &'static [Node]) -> Self {
+        Self {
+            nodes: Cow::Borrowed(nodes),
+        }
     }
 
     /// The stages, in the order in which they were written.
@@ -80,7 +91,7 @@ impl Graph {
     pub fn fingerprint(&self) -> u64 {
         // Stable across builds and machines, unlike the standard library's.
         let mut hasher = SipHasher13::new_with_keys(0x6775_6964, 0x6564_0001);
-        for node in &self.nodes {
+        for node in self.nodes() {
             node.name.hash(&mut hasher);
             [
                 node.start,
@@ -90,7 +101,7 @@ impl Graph {
                 node.stays,
             ]
             .hash(&mut hasher);
-            for exit in &node.exits {
+            for exit in &*node.exits {
                 (&exit.target, exit.guarded).hash(&mut hasher);
             }
             node.exits.len().hash(&mut hasher);
@@ -105,7 +116,7 @@ mod tests {
 
     fn two() -> Graph {
         let mut first = Node::new("a");
-        first.exits.push(Exit {
+        first.exits.to_mut().push(Exit {
             target: "b".into(),
             guarded: false,
         });
@@ -115,10 +126,10 @@ mod tests {
     #[test]
     fn a_title_does_not_change_the_fingerprint_and_a_guard_does() {
         let mut titled = two();
-        titled.nodes[0].title = Some("First".into());
+        titled.nodes.to_mut()[0].title = Some("First".into());
         assert_eq!(titled.fingerprint(), two().fingerprint());
         let mut guarded = two();
-        guarded.nodes[0].exits[0].guarded = true;
+        guarded.nodes.to_mut()[0].exits.to_mut()[0].guarded = true;
         assert_ne!(guarded.fingerprint(), two().fingerprint());
     }
 }

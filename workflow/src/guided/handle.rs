@@ -1,5 +1,6 @@
 //! What a driver holds of a guide.
 
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -9,14 +10,17 @@ use tokio::sync::{oneshot, watch};
 
 use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
 use super::flow::{Flow, FlowState};
+use super::key::{Guided, StageKey};
 use super::migrate::{self, Unfit};
+use super::observing::{Heard, Observer, Told};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
+use super::reopening::Reopening;
 use super::run;
 use super::view::View;
 use crate::context::{self, Input};
 use crate::engine::{Engine, EngineBuilder, Entry, StartError};
-use crate::replay::{InvalidRunId, RunId, RunKey};
+use crate::replay::{InvalidRunId, Location, RunId, RunKey};
 use crate::store::StoreError;
 
 /// Why a guide was not opened.
@@ -97,6 +101,11 @@ pub enum OpenError {
 }
 
 impl EngineBuilder {
+    /// Adds the flow that `#[guided]` describes on this type.
+    pub fn guide<F: Guided>(self) -> Self {
+        self.guided(F::flow())
+    }
+
     /// Adds a flow.
     pub fn guided<S: FlowState>(self, flow: &Flow<S>) -> Self {
         // The names of what an engine knows live as long as the program, and so does a definition.
@@ -115,25 +124,37 @@ impl EngineBuilder {
 }
 
 impl Engine {
+    /// The guide with this id, through the flow that `#[guided]` describes on this type.
+    pub fn guide<F: Guided>(&self, id: impl Into<String>) -> GuideAt<F, F::Stage> {
+        GuideAt {
+            engine: self.clone(),
+            flow: F::flow().clone(),
+            id: id.into(),
+            stages: PhantomData,
+        }
+    }
+
     /// The guide with this id, whether it was started or not.
     pub fn guided<S: FlowState>(&self, flow: &Flow<S>, id: impl Into<String>) -> GuideAt<S> {
         GuideAt {
             engine: self.clone(),
             flow: flow.clone(),
             id: id.into(),
+            stages: PhantomData,
         }
     }
 }
 
 /// A guide that is about to be opened or started. Made by [`Engine::guided`].
-#[must_use = "a guide is opened by `.open()`, or started by `.start(..)`"]
-pub struct GuideAt<S> {
+#[must_use = "help: open it with `.open()`, or start it with `.start(..)`"]
+pub struct GuideAt<S, K = StageName> {
     engine: Engine,
     flow: Flow<S>,
     id: String,
+    stages: PhantomData<fn() -> K>,
 }
 
-impl<S> fmt::Debug for GuideAt<S> {
+impl<S, K> fmt::Debug for GuideAt<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuideAt")
             .field("id", &self.id)
@@ -141,7 +162,7 @@ impl<S> fmt::Debug for GuideAt<S> {
     }
 }
 
-impl<S: FlowState> GuideAt<S> {
+impl<S: FlowState, K: StageKey> GuideAt<S, K> {
     /// Opens it where it stands; `None` when it was never started.
     ///
     /// # Errors
@@ -149,7 +170,7 @@ impl<S: FlowState> GuideAt<S> {
     ///
     /// # Cancel safety
     /// Nothing is changed by opening, so nothing is lost when this future is dropped.
-    pub async fn open(self) -> Result<Option<Guide<S>>, OpenError> {
+    pub async fn open(self) -> Result<Option<Guide<S, K>>, OpenError> {
         let inner = &self.engine.inner;
         // A guide that a workflow waits for has the id of a child run, which nobody else could start.
         let id = RunId::from_stored(&self.id);
@@ -178,7 +199,7 @@ impl<S: FlowState> GuideAt<S> {
     ///
     /// # Cancel safety
     /// When this future is dropped, the guide may have been started or not.
-    pub async fn start(self, state: S) -> Result<Guide<S>, OpenError> {
+    pub async fn start(self, state: S) -> Result<Guide<S, K>, OpenError> {
         let id = RunId::new(self.id.as_str())?;
         let entry = self.engine.inner.registry.get(self.flow.name());
         let entry = entry.ok_or_else(|| OpenError::NotRegistered {
@@ -208,16 +229,18 @@ impl<S: FlowState> GuideAt<S> {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn open_or_start(self, state: impl FnOnce() -> S) -> Result<Guide<S>, OpenError> {
+    pub async fn open_or_start(self, state: impl FnOnce() -> S) -> Result<Guide<S, K>, OpenError> {
         let again = Self {
             engine: self.engine.clone(),
             flow: self.flow.clone(),
             id: self.id.clone(),
+            stages: PhantomData,
         };
         let first = Self {
             engine: self.engine.clone(),
             flow: self.flow.clone(),
             id: self.id.clone(),
+            stages: PhantomData,
         };
         if let Some(guide) = first.open().await? {
             return Ok(guide);
@@ -232,21 +255,25 @@ impl<S: FlowState> GuideAt<S> {
         }
     }
 
-    fn guide(&self, id: RunId, run: RunKey) -> Result<Guide<S>, OpenError> {
+    fn guide(&self, id: RunId, run: RunKey) -> Result<Guide<S, K>, OpenError> {
         let desk = self
             .engine
             .inner
             .desks
             .desk(run, || Arc::new(Desk::<S>::new()));
-        let desk: Arc<dyn std::any::Any + Send + Sync> = desk;
-        match desk.downcast() {
-            Ok(desk) => Ok(Guide {
-                engine: self.engine.clone(),
-                flow: self.flow.clone(),
-                id,
-                run,
-                desk,
-            }),
+        let desk: Arc<dyn Any + Send + Sync> = desk;
+        match desk.downcast::<Desk<S>>() {
+            Ok(desk) => {
+                desk.observers.know(&self.flow);
+                Ok(Guide {
+                    engine: self.engine.clone(),
+                    flow: self.flow.clone(),
+                    id,
+                    run,
+                    desk,
+                    stages: PhantomData,
+                })
+            }
             Err(_) => Err(OpenError::OtherFlow {
                 id,
                 existing: "another flow of the same name".to_owned(),
@@ -258,15 +285,18 @@ impl<S: FlowState> GuideAt<S> {
 
 /// A guide: one person's way through a flow. Cheap to clone; every clone is a driver, and so is every other handle on the same id.
 /// Dropping it does nothing to the guide.
-pub struct Guide<S> {
-    engine: Engine,
-    flow: Flow<S>,
-    id: RunId,
-    run: RunKey,
-    desk: Arc<Desk<S>>,
+///
+/// `K` is what its stages are called: [`StageName`], or the enum of a flow that is known at compile time.
+pub struct Guide<S, K = StageName> {
+    pub(super) engine: Engine,
+    pub(super) flow: Flow<S>,
+    pub(super) id: RunId,
+    pub(super) run: RunKey,
+    pub(super) desk: Arc<Desk<S>>,
+    pub(super) stages: PhantomData<fn() -> K>,
 }
 
-impl<S> Clone for Guide<S> {
+impl<S, K> Clone for Guide<S, K> {
     fn clone(&self) -> Self {
         Self {
             engine: self.engine.clone(),
@@ -274,11 +304,12 @@ impl<S> Clone for Guide<S> {
             id: self.id.clone(),
             run: self.run,
             desk: Arc::clone(&self.desk),
+            stages: PhantomData,
         }
     }
 }
 
-impl<S> fmt::Debug for Guide<S> {
+impl<S, K> fmt::Debug for Guide<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guide")
             .field("flow", &self.flow)
@@ -289,9 +320,9 @@ impl<S> fmt::Debug for Guide<S> {
 
 /// Where a move led.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moved {
+pub enum Moved<K = StageName> {
     /// To this stage, whose body, if it has one, has ended well.
-    To(StageName),
+    To(K),
     /// To the end.
     Finished,
     /// A flow in the stage moved.
@@ -303,7 +334,7 @@ pub enum Moved {
     },
 }
 
-impl<S: FlowState> Guide<S> {
+impl<S: FlowState, K: StageKey> Guide<S, K> {
     /// The guide's id, which is that of its run.
     pub fn id(&self) -> &RunId {
         &self.id
@@ -313,34 +344,39 @@ impl<S: FlowState> Guide<S> {
     ///
     /// # Panics
     /// Never: a guide that was opened has a view.
-    pub fn view(&self) -> Arc<View<S>> {
-        self.desk
-            .view()
-            .expect("a guide that was opened has a view")
+    pub fn view(&self) -> Arc<View<S, K>> {
+        let view = self.desk.view();
+        typed(view.expect("a guide that was opened has a view"))
     }
 
     /// Follows the views, as they come. One that is slow sees the newest only: nothing waits for it.
-    pub fn watch(&self) -> Changes<S> {
-        Changes(self.desk.watch())
+    pub fn watch(&self) -> Changes<S, K> {
+        Changes(self.desk.watch(), PhantomData)
+    }
+
+    /// Has somebody told of what happens from now on: beside the guide, which does not wait for it, and is not concerned when it fails.
+    /// `Ok(ControlFlow::Break(()))` is enough of it.
+    pub fn observe(&self, hears: impl FnMut(&Told<S>) -> Heard + Send + 'static) -> Observer {
+        self.desk.observers.add(Box::new(hears))
     }
 
     /// Goes on to the next stage, or to the end.
-    pub fn next(&self) -> Press<S, Moved> {
+    pub fn next(&self) -> Press<S, Moved<K>> {
         self.press(Command::Next, moved)
     }
 
     /// Goes back to the stage that was visited before this one.
-    pub fn back(&self) -> Press<S, Moved> {
+    pub fn back(&self) -> Press<S, Moved<K>> {
         self.press(Command::Back, moved)
     }
 
     /// Passes this stage by, if it is skippable: neither its checks nor what it does when it is left are asked.
-    pub fn skip(&self) -> Press<S, Moved> {
+    pub fn skip(&self) -> Press<S, Moved<K>> {
         self.press(Command::Skip, moved)
     }
 
     /// Tries the body of the stage again, after it failed, or after something was found wrong.
-    pub fn retry(&self) -> Press<S, Moved> {
+    pub fn retry(&self) -> Press<S, Moved<K>> {
         self.press(Command::Retry, moved)
     }
 
@@ -369,7 +405,7 @@ impl<S: FlowState> Guide<S> {
     }
 
     /// Begins again, after a rollback.
-    pub fn start(&self, state: S) -> Press<S, Moved> {
+    pub fn start(&self, state: S) -> Press<S, Moved<K>> {
         self.press(Command::Start(state), moved)
     }
 
@@ -377,15 +413,43 @@ impl<S: FlowState> Guide<S> {
     /// asked of it then is refused.
     pub fn within<T: FlowState>(&self, path: impl Into<String>) -> Inside<S, T> {
         Inside {
-            guide: self.clone(),
+            guide: self.untyped(),
             path: path.into(),
             data: PhantomData,
         }
     }
 
+    /// Closes the guide in this process, for every handle on it: what runs is given up where it is, as when the process ends, and
+    /// the view stays as it was. Commands that are under way, and later ones, get [`Refused::Closed`]. The guide itself is not changed:
+    /// opened anew, it goes on.
+    ///
+    /// # Cancel safety
+    /// It is closed from the first poll on. When this future ends, no code of the guide runs here any more, but for threads.
+    pub async fn close(&self) {
+        if !self.desk.close() {
+            return;
+        }
+        let inner = &self.engine.inner;
+        let desk: Arc<dyn context::Desk> = Arc::clone(&self.desk) as _;
+        inner.desks.clear(self.run, &desk);
+        inner.put_out(self.run).await;
+    }
+
+    /// The same guide, with its stages called by their names.
+    fn untyped(&self) -> Guide<S> {
+        Guide {
+            engine: self.engine.clone(),
+            flow: self.flow.clone(),
+            id: self.id.clone(),
+            run: self.run,
+            desk: Arc::clone(&self.desk),
+            stages: PhantomData,
+        }
+    }
+
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
         Press {
-            guide: self.clone(),
+            guide: self.untyped(),
             command,
             at: None,
             key: None,
@@ -427,6 +491,21 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
+    async fn answered(
+        &self,
+        answered: oneshot::Receiver<Result<Answer, Refused>>,
+    ) -> Result<Answer, Refused> {
+        if let Ok(answer) = answered.await {
+            return answer;
+        }
+        if self.desk.is_closed() {
+            return Err(Refused::Closed);
+        }
+        let stopped = self.desk.stopped();
+        let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
+        Err(Refused::Stopped(why))
+    }
+
     /// Shows what the store has of a guide that has ended.
     async fn read(&self) -> Result<(), OpenError> {
         let inner = &self.engine.inner;
@@ -464,12 +543,20 @@ fn unfit_or(id: RunId, unfit: Option<Unfit>, detail: String) -> OpenError {
     }
 }
 
-fn moved(answer: Answer) -> Moved {
+fn moved<K: StageKey>(answer: Answer) -> Moved<K> {
     match answer {
-        Answer::At(Some(stage)) => Moved::To(stage),
+        Answer::At(Some(stage)) => {
+            Moved::To(K::of(&stage).expect("a guide moves to stages of its flow"))
+        }
         Answer::Inside(path, to) => Moved::Inside { path, to },
         _ => Moved::Finished,
     }
+}
+
+/// The view as a driver has it: the same one, if its stages are called by their names.
+fn typed<S: FlowState, K: StageKey>(view: Arc<View<S>>) -> Arc<View<S, K>> {
+    let any: Arc<dyn Any + Send + Sync> = Arc::clone(&view) as _;
+    any.downcast().unwrap_or_else(|_| Arc::new(view.typed()))
 }
 
 fn revision(answer: Answer) -> u64 {
@@ -483,7 +570,7 @@ fn revision(answer: Answer) -> u64 {
 ///
 /// # Cancel safety
 /// Once awaited, the command is given: dropping the future then does not take it back.
-#[must_use = "a command is given when it is awaited"]
+#[must_use = "help: `.await` it: a command that is not awaited is not given"]
 pub struct Press<S, T> {
     guide: Guide<S>,
     command: Command<S>,
@@ -526,11 +613,21 @@ impl<S: FlowState, T: 'static> Press<S, T> {
             read,
             ..
         } = self;
-        if guide.engine.inner.is_closing() {
+        if guide.engine.inner.is_closing() && !guide.desk.is_closed() {
             return Err(Refused::Stopped("the engine is shutting down".to_owned()));
         }
         let asked = command.asked();
         let (answer, answered) = oneshot::channel();
+        let (at, key) = match guide.reopen(asked, at, key).await? {
+            Reopening::None(at, key) => (at, key),
+            // What it was asked for is in its position.
+            Reopening::RollsBack(held) => {
+                guide.desk.levels.wait(&Location::root(), answer);
+                drop(held);
+                guide.engine.inner.wake(guide.run);
+                return guide.answered(answered).await.map(read);
+            }
+        };
         let laid = guide.desk.lay(Ask {
             command,
             at,
@@ -540,16 +637,12 @@ impl<S: FlowState, T: 'static> Press<S, T> {
         match laid {
             Laid::Taken => {}
             Laid::Away => guide.engine.inner.wake(guide.run),
+            Laid::Closed => return Err(Refused::Closed),
             Laid::Over(status) => {
                 return Err(asked.admit(status).err().unwrap_or(Refused::Finished));
             }
         }
-        let Ok(answer) = answered.await else {
-            let stopped = guide.desk.stopped();
-            let why = stopped.unwrap_or_else(|| "it was taken out of memory".to_owned());
-            return Err(Refused::Stopped(why));
-        };
-        answer.map(read)
+        guide.answered(answered).await.map(read)
     }
 }
 
@@ -588,7 +681,7 @@ impl<S: FlowState, T: FlowState> Inside<S, T> {
 
     /// Changes the person's data in it.
     pub fn edit(&self, edit: impl FnOnce(&mut T) + Send + 'static) -> Press<S, u64> {
-        let edit = Box::new(move |data: &mut dyn std::any::Any| {
+        let edit = Box::new(move |data: &mut dyn Any| {
             let data = data.downcast_mut();
             data.map(edit).is_some()
         });
@@ -604,24 +697,28 @@ impl<S: FlowState, T: FlowState> Inside<S, T> {
 }
 
 /// The views of a guide, as they come. Made by [`Guide::watch`].
-pub struct Changes<S>(watch::Receiver<Shown<S>>);
+pub struct Changes<S, K = StageName>(watch::Receiver<Shown<S>>, PhantomData<fn() -> K>);
 
-impl<S> fmt::Debug for Changes<S> {
+impl<S, K> fmt::Debug for Changes<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Changes").finish_non_exhaustive()
     }
 }
 
-impl<S> Changes<S> {
-    /// The next view that was not given yet; `None` when the guide is gone.
+impl<S: FlowState, K: StageKey> Changes<S, K> {
+    /// The next view that was not given yet; `None` when the guide is gone, or was closed.
     ///
     /// # Cancel safety
     /// Nothing is lost when this future is dropped.
-    pub async fn next(&mut self) -> Option<Arc<View<S>>> {
+    pub async fn next(&mut self) -> Option<Arc<View<S, K>>> {
         loop {
             self.0.changed().await.ok()?;
-            if let Some(view) = self.0.borrow_and_update().view.clone() {
-                return Some(view);
+            let shown = self.0.borrow_and_update();
+            if shown.closed {
+                return None;
+            }
+            if let Some(view) = shown.view.clone() {
+                return Some(typed(view));
             }
         }
     }

@@ -44,7 +44,7 @@
 //! # Flows in stages of others
 //!
 //! The body of a stage may go through another flow: it is part of the same guide. `next` goes to the innermost, and from its end it
-//! leads on in the one around it; `back` at its first stage leads back out of it. [`View::nested`] shows it, and [`Guide::within`]
+//! leads on in the one around it; `back` at its first stage leads back out of it. [`View::nested`](field@View::nested) shows it, and [`Guide::within`]
 //! reaches it. In a workflow the same call is a child run, which is driven by whoever opens its id.
 //!
 //! ```
@@ -94,11 +94,14 @@ mod faults;
 mod flow;
 mod graph;
 mod handle;
+mod key;
 mod levels;
 mod migrate;
 mod nested;
+mod observing;
 mod position;
 mod refused;
+mod reopening;
 mod run;
 mod stage;
 mod undoing;
@@ -108,7 +111,9 @@ pub use faults::{Fault, Faults};
 pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, stage};
 pub use graph::{Exit, Graph, Node};
 pub use handle::{Changes, Guide, GuideAt, Inside, Moved, OpenError, Press};
+pub use key::{Guided, StageKey};
 pub use nested::{Nest, Nesting};
+pub use observing::{Heard, Observer, Told};
 pub use position::{Entry, Event, Failing, FailingKind, Problem, Problems, StageName, Status};
 pub use refused::Refused;
 pub use stage::{Edit, Editing, Stage, Undone};

@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::decide::Asked;
@@ -20,11 +21,11 @@ use super::desk::{Answer, Answering, Desk, Key};
 use super::flow::{Flow, FlowState};
 use super::levels::{Editing, Levels, Within};
 use super::migrate::{Unfit, migrated};
-use super::position::{Failing, FailingKind, Snapshot, Status};
+use super::position::{Failing, FailingKind, Snapshot, StageName, Status};
 use super::refused::Refused;
 use super::run::{Guide, INITIAL, Newest, guarded};
 use super::stage::Undone;
-use super::undoing::Unmade;
+use super::undoing::{Due, Unmade};
 use crate::codec::BoxError;
 use crate::context::{
     Asking, BoxFut, Cancellation, ChildOf, Claimed, Cx, Durable, Input, Once, guiding,
@@ -37,8 +38,9 @@ pub(super) trait AnyFlow: Send + Sync {
     fn version(&self) -> u32;
     /// Those that may be in stages of it.
     fn nests(&self) -> &BTreeMap<String, Arc<dyn AnyFlow>>;
-    /// What a visit of its stage is undone by; nothing when this code has no undo for it.
-    fn undo(&self, stage: &str) -> Option<Unmade>;
+    /// What a visit of its stage, or a step of one, is undone by: named as in the ledger of a run of this flow. Nothing when this code
+    /// has no undo for it.
+    fn undo(&self, name: &str) -> Option<Unmade>;
     /// A recorded position of another version, as this version has it.
     fn migrate<'a>(
         &'a self,
@@ -60,27 +62,28 @@ impl<S: FlowState> AnyFlow for Flow<S> {
         &self.plan().nests
     }
 
-    fn undo(&self, stage: &str) -> Option<Unmade> {
-        let name = self.stage_name(stage)?;
-        let hooks = self.plan().hooks(&name)?;
-        let undo = hooks.undo.clone()?;
-        let unfinished = hooks.undo_unfinished;
-        Some(Unmade {
-            unfinished,
-            undo: Arc::new(move |visit, finished, state| {
-                let undone = serde_json::from_value(state).map(|state| {
-                    undo(Undone {
-                        stage: name.clone(),
-                        visit,
-                        finished,
-                        state,
-                    })
+    fn undo(&self, name: &str) -> Option<Unmade> {
+        let mut stages = self.plan().stages.iter();
+        stages.find_map(|hooks| {
+            let stage = hooks.name.clone();
+            if stage == *name {
+                let undo = hooks.undo.clone()?;
+                return Some(Unmade {
+                    of_step: false,
+                    unfinished: hooks.undo_unfinished,
+                    undo: Arc::new(move |due| Ok(undo(undone(&stage, due)?.1))),
                 });
-                match undone {
-                    Ok(undoing) => undoing,
-                    Err(error) => Box::pin(std::future::ready(Err(error.into()))),
-                }
-            }),
+            }
+            let step = hooks.steps.iter().find(|step| step.path == name)?;
+            let undo = Arc::clone(&step.undo);
+            Some(Unmade {
+                of_step: true,
+                unfinished: true,
+                undo: Arc::new(move |due| {
+                    let (output, undone) = undone(&stage, due)?;
+                    undo(output, undone)
+                }),
+            })
         })
     }
 
@@ -107,6 +110,21 @@ impl<S: FlowState> AnyFlow for Flow<S> {
             })
         })
     }
+}
+
+/// What an undo is given, with the data as its flow has it.
+fn undone<S: FlowState>(
+    stage: &StageName,
+    due: Due,
+) -> Result<(Option<Bytes>, Undone<S>), BoxError> {
+    let undone = Undone {
+        stage: stage.clone(),
+        visit: due.visit,
+        step: due.step,
+        finished: due.finished,
+        state: serde_json::from_value(due.state)?,
+    };
+    Ok((due.output, undone))
 }
 
 /// All flows that may be in stages of a flow, however deep, with those that are declared twice once.
@@ -385,7 +403,7 @@ impl<S: FlowState> Within for Guide<S> {
         let revision = next.revision;
         let state = self.now.state.clone();
         let key = answering.iter().find_map(|(_, key)| key.clone());
-        let written = self.commit(next, state, key);
+        let written = self.commit(next, state, key, false);
         for (answering, _) in answering {
             let answer = written.clone().map(|()| Answer::Revision(revision));
             self.owe(answering, answer);
@@ -421,11 +439,9 @@ pub(super) fn was_given_up(status: Status, failure: Option<&Failing>) -> bool {
 
 /// Calls an undo. A panic in it is a failure.
 pub(super) fn begin(
-    undo: &Unmade,
-    visit: u32,
-    finished: bool,
-    state: Value,
+    unmade: &Unmade,
+    due: Due,
 ) -> Result<BoxFut<'static, Result<(), BoxError>>, BoxError> {
-    let begun = catch_unwind(AssertUnwindSafe(|| (undo.undo)(visit, finished, state)));
-    begun.map_err(|panic| super::run::said(&*panic).into())
+    let begun = catch_unwind(AssertUnwindSafe(|| (unmade.undo)(due)));
+    begun.unwrap_or_else(|panic| Err(super::run::said(&*panic).into()))
 }

@@ -195,6 +195,8 @@ pub enum FailingKind {
     TimedOut,
     /// A flow in it was given up by the person.
     NestedCancelled,
+    /// The code does not fit what is recorded of it. That is not recorded: code that fits goes on by itself.
+    Diverged,
 }
 
 /// Something that happened to a guide, told with the revision that it led to.
@@ -228,6 +230,8 @@ pub enum Event {
     Completed,
     /// It was given up.
     Cancelled,
+    /// It had come to its end, and goes on.
+    Reopened,
     /// What it did begins to be undone.
     RollingBack,
     /// What it did is undone.
@@ -261,6 +265,9 @@ pub(super) struct Visit {
     /// When its time is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deadline: Option<Timestamp>,
+    /// It is tried again by itself, and not before then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) not_before: Option<Timestamp>,
 }
 
 /// The visits that a stage has had.
@@ -301,6 +308,9 @@ pub(super) struct Position {
     pub(super) skipped: Vec<StageName>,
     pub(super) visits: BTreeMap<StageName, Visits>,
     pub(super) live: Option<Visit>,
+    /// Which try of the body it is, of those that it makes by itself.
+    #[serde(default)]
+    pub(super) attempts: u32,
     pub(super) problems: Vec<Problem>,
     pub(super) failure: Option<Failing>,
     /// The keys of commands that were obeyed, the newest last, each with the revision that it led to.
@@ -348,6 +358,7 @@ impl Position {
             skipped: Vec::new(),
             visits: BTreeMap::new(),
             live: None,
+            attempts: 0,
             problems: Vec::new(),
             failure: None,
             answered: Vec::new(),
@@ -443,6 +454,7 @@ impl Position {
                 first: visits.first,
                 entry,
                 deadline: None,
+                not_before: None,
             });
             self.status = Status::Working;
         }

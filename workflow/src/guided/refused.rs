@@ -43,10 +43,16 @@ pub enum Refused {
     NotThere,
     /// What the stage does when it is left failed: the person stays.
     Leave(Failing),
+    /// An exit guard took longer than hooks may. Nothing changed.
+    Late(String),
     /// The flow's own code, a check, a guard or an edit, panicked. Nothing changed.
     Panicked(String),
     /// The position does not survive the codec, or is over the payload limit.
     Encode(String),
+    /// The store failed. What was asked is kept, and written again until it is durable; the view says so.
+    Store(String),
+    /// The guide was closed in this process. Open it again.
+    Closed,
     /// The guide is not driven any more: the engine was shut down, the run was parked, or the store keeps failing. Whether the command was
     /// obeyed is unknown; given again with the same key, it is obeyed once.
     Stopped(String),
@@ -82,8 +88,11 @@ impl fmt::Display for Refused {
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),
             Self::Leave(failing) => write!(f, "the stage could not be left: {failing}"),
+            Self::Late(text) => f.write_str(text),
             Self::Panicked(text) => write!(f, "the flow's own code panicked: {text}"),
             Self::Encode(text) => write!(f, "it cannot be recorded: {text}"),
+            Self::Store(text) => write!(f, "it is not durable yet: {text}"),
+            Self::Closed => f.write_str("it was closed here"),
             Self::Stopped(text) => write!(f, "it is not driven any more: {text}"),
         }
     }

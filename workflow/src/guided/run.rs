@@ -27,7 +27,9 @@ use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
 use crate::context::{Args, Body, Cancellation, Ground, Park, guiding};
-use crate::replay::{self, Alive, Finished, Held, Location, Noted, Noting, ParkReason, Record};
+use crate::replay::{
+    self, Alive, Finished, Held, Location, Noted, Noting, ParkReason, Record, Undoing,
+};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
@@ -287,6 +289,8 @@ pub(super) struct Guide<S> {
 /// A position on its way into the store.
 struct Committing<S> {
     noted: Noted,
+    /// It follows from what is durable: it is true before it is written, and is written with what comes next.
+    follows: bool,
     snapshot: Snapshot<S>,
     owed: Vec<Owed>,
 }
@@ -349,7 +353,17 @@ impl<S: FlowState> Guide<S> {
             gave_up: false,
             holds: false,
         };
-        if guide.is_outermost() {
+        let outermost = guide.is_outermost();
+        let steps = guide.flow.plan().stages.iter().flat_map(|it| &it.steps);
+        guide.ground.undo_sites(steps.map(|step| {
+            let undoing = Undoing {
+                path: if outermost { step.path } else { step.within },
+                unknown: step.unknown,
+            };
+            (step.path, undoing)
+        }));
+        guide.desk.observers.know(&guide.flow);
+        if outermost {
             let within = guide.ground.positions_within::<Written>().into_iter();
             let within = within.map(|(_, written)| written.position.revision).max();
             let newest = guide.now.position.revision.max(within.unwrap_or_default());
@@ -366,6 +380,7 @@ impl<S: FlowState> Guide<S> {
             if let Some(within) = migrated {
                 guide.record(within)?;
             }
+            guide.stray();
             if let Some(live) = guide.now.position.live.clone() {
                 if guide.is_outermost() {
                     guide.holds = true;
@@ -383,6 +398,41 @@ impl<S: FlowState> Guide<S> {
             }
         }
         Ok(guide)
+    }
+
+    /// Where the code of the live visit does not fit its records, the stage has failed, for this program. Nothing of that is recorded.
+    fn stray(&mut self) {
+        let Some(live) = &self.now.position.live else {
+            return;
+        };
+        let (stage, number) = (live.stage.to_string(), live.number);
+        let Some(report) = self.ground.strayed(&stage, number) else {
+            return;
+        };
+        let base = self.ground.base().clone();
+        let failing = Failing {
+            kind: FailingKind::Diverged,
+            text: format!("visit {number} of the stage `{stage}` cannot be gone on with: {report}"),
+            at: vec![guiding::visit_location(&base, &stage, number).to_string()],
+        };
+        self.now.position.fail(failing.clone());
+        self.now.began = None;
+        self.durable = self.now.clone();
+        let levels = &self.desk.levels;
+        let waiting = if self.is_outermost() {
+            levels.waiting()
+        } else {
+            let following = levels.following(&base).into_iter();
+            let following = following.map(|(answering, _)| answering);
+            levels
+                .waiting_at(&base)
+                .into_iter()
+                .chain(following)
+                .collect()
+        };
+        for answering in waiting {
+            give(vec![(answering, Err(Refused::Failed(failing.clone())))]);
+        }
     }
 
     /// Records what was migrated, in one batch. It is shown when that is durable.
@@ -403,7 +453,7 @@ impl<S: FlowState> Guide<S> {
         let mut position = self.now.position.clone();
         position.revision += 1;
         let state = self.now.state.clone();
-        let recorded = self.commit(position, state, None);
+        let recorded = self.commit(position, state, None, false);
         recorded.map_err(|refused| park(refused.to_string()))
     }
 
@@ -429,7 +479,7 @@ impl<S: FlowState> Guide<S> {
         })?;
         let state = self.now.state.clone();
         self.arm(&started);
-        if let Err(refused) = self.commit(started, state, None) {
+        if let Err(refused) = self.commit(started, state, None, false) {
             return Err(Park {
                 location: None,
                 reason: ParkReason::Encode,
@@ -484,31 +534,44 @@ impl<S: FlowState> Guide<S> {
     /// Shows what is durable by now, and answers those who waited for it.
     pub(super) fn poll_committing(&mut self, task: &Context<'_>) {
         while let Some(next) = self.committing.front() {
-            if self.ground.poll_noted(next.noted, task).is_pending() {
+            if !next.follows && self.ground.poll_noted(next.noted, task).is_pending() {
                 return;
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
                 self.durable = snapshot;
-                self.show();
+                // Before it is shown: whoever sees it and observes then is told of what comes after.
+                let view = self.shown();
+                self.desk.observers.tell(&view);
+                self.present(view);
                 give(owed);
             }
         }
     }
 
     pub(super) fn show(&self) {
+        self.present(self.shown());
+    }
+
+    fn shown(&self) -> Arc<View<S>> {
         let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
         let view = View::of(&self.flow, &self.durable, busy);
-        let levels = &self.desk.levels;
+        if !self.is_outermost() {
+            return Arc::new(view);
+        }
+        let shows = self.desk.levels.outside_in().into_iter();
+        let nested = shows.filter_map(|level| level.shows.map(|(view, _)| view));
+        // What it is at is not durable yet where nothing is in it: then nothing is shown of that.
+        Arc::new(view.with(nested.collect()))
+    }
+
+    /// To the drivers, or, of a flow in a stage, to the flows around it.
+    fn present(&self, view: Arc<View<S>>) {
         if self.is_outermost() {
-            let shows = levels.outside_in().into_iter();
-            let nested = shows.filter_map(|level| level.shows.map(|(view, _)| view));
-            // What it is at is not durable yet where nothing is in it: then nothing is shown of that.
-            let nested = nested.collect();
-            return self.desk.show(Arc::new(view.with(nested)));
+            return self.desk.show(view);
         }
         let base = self.ground.base();
         let shown = view.nested(path_of(base), self.flow.name());
-        levels.show(base, (shown, Arc::new(view)));
+        self.desk.levels.show(base, (shown, view));
     }
 
     /// What the run ends with, if the guide has come to its end. What was to be shown then is shown when that is durable.
@@ -616,7 +679,7 @@ impl<S: FlowState> Guide<S> {
             Some((answering, answer)) => (Some(answering), Some(answer)),
             None => (None, None),
         };
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => {
                 if let (Some(answering), Some(answer)) = (answering, answer) {
                     self.owe(answering, answer);
@@ -630,12 +693,14 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was.
+    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was. One that `follows` from what
+    /// is recorded comes out the same when that is replayed, and costs no commit of its own.
     pub(super) fn commit(
         &mut self,
         mut next: Position,
         state: S,
         key: Option<String>,
+        follows: bool,
     ) -> Result<(), Refused> {
         let begins = next.live.is_some() && next.live != self.now.position.live;
         let began = if next.live.is_none() || begins {
@@ -655,21 +720,46 @@ impl<S: FlowState> Guide<S> {
             began,
             initial: self.now.initial.clone(),
         };
-        let noting = if begins {
-            Noting::Intent
-        } else {
-            Noting::Durable
+        let noting = match (begins, follows) {
+            (true, _) => Noting::Intent,
+            (false, true) => Noting::Rider,
+            (false, false) => Noting::Durable,
         };
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
         self.desk.levels.came_to(revision);
+        self.prune(&snapshot.position);
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
             noted,
+            follows: follows && !begins,
             snapshot,
             owed: Vec::new(),
         });
         Ok(())
+    }
+
+    /// Visits that nothing goes on from any more are deleted with the position that enters another. What they did is in the ledger.
+    fn prune(&self, next: &Position) {
+        for (stage, before) in &self.now.position.visits {
+            let Some(entered) = next.visits.get(stage).filter(|it| *it != before) else {
+                continue;
+            };
+            let hooks = self.flow.plan().hooks(stage);
+            let works = hooks.is_some_and(|hooks| hooks.body.is_some());
+            let gone = match (entered.first == entered.last, works) {
+                (true, _) => before.first..=before.last,
+                // It has what it did when it was left, and each time is one of its own.
+                (false, false) => before.last..=before.last,
+                (false, true) => continue,
+            };
+            for number in gone {
+                // What flows in it did is undone with the data that they have by then.
+                if !self.ground.has_flows(stage.as_str(), number) {
+                    self.ground.forget_visit(stage.as_str(), number);
+                }
+            }
+        }
     }
 
     /// Answers, when what the guide has said so far is durable.

@@ -75,7 +75,7 @@ impl<S: FlowState> Stage<S> {
     }
 }
 
-/// A visit of a stage that is to be undone.
+/// A visit of a stage that is to be undone, or a step of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Undone<S> {
@@ -83,7 +83,9 @@ pub struct Undone<S> {
     pub stage: StageName,
     /// Which visit of it.
     pub visit: u32,
-    /// Whether it was left by `next`.
+    /// The step, as `create[1]/publish`; absent when it is the visit.
+    pub step: Option<String>,
+    /// Whether the visit was left by `next`, or the step succeeded.
     pub finished: bool,
     /// The person's data, as it is before the rollback takes it back.
     pub state: S,
@@ -119,7 +121,7 @@ impl<S> Wishes<S> {
 }
 
 /// A change of the person's data by the code of a stage, or a look at it.
-#[must_use = "it is done when it is awaited"]
+#[must_use = "help: `.await` it: an edit that is not awaited is not made"]
 pub struct Edit<'a, S> {
     stage: &'a mut Stage<S>,
     wish: Wish<S>,
@@ -145,6 +147,7 @@ impl<S> fmt::Debug for Editing<'_, S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'a, S: FlowState> Durable for Edit<'a, S> {
     type Output = Result<(), Failure>;
     type Future = Editing<'a, S>;

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::desk::{Answer, Answering};
@@ -65,7 +66,7 @@ impl<S: FlowState> Guide<S> {
         self.gave_up = false;
         let next = self.course().rolls_back();
         let state = self.now.state.clone();
-        match self.commit(next, state, key) {
+        match self.commit(next, state, key, false) {
             Ok(()) => {
                 self.desk.levels.wait(self.ground.base(), answering);
                 self.undo();
@@ -134,14 +135,26 @@ impl<S: FlowState> Guide<S> {
     }
 }
 
-/// What a visit of a stage is undone by, whatever the data of its flow is.
+/// What is to be undone, of a flow whatever its data is.
+pub(super) struct Due {
+    pub(super) visit: u32,
+    /// The step, if it is one.
+    pub(super) step: Option<String>,
+    pub(super) finished: bool,
+    /// What the step gave, if that is known.
+    pub(super) output: Option<Bytes>,
+    pub(super) state: Value,
+}
+
+type Undo = dyn Fn(Due) -> Result<BoxFut<'static, Result<(), BoxError>>, BoxError> + Send + Sync;
+
+/// What a visit of a stage is undone by, or a step of one, whatever the data of its flow is.
 #[derive(Clone)]
 pub(super) struct Unmade {
+    pub(super) of_step: bool,
     /// Also when the visit did not come to a good end.
     pub(super) unfinished: bool,
-    #[expect(clippy::type_complexity, reason = "named once")]
-    pub(super) undo:
-        Arc<dyn Fn(u32, bool, Value) -> BoxFut<'static, Result<(), BoxError>> + Send + Sync>,
+    pub(super) undo: Arc<Undo>,
 }
 
 /// Undoes one entry, trying again while it fails.
@@ -151,16 +164,19 @@ async fn undo<S: FlowState>(
     state: &Value,
     entry: LedgerEntry,
 ) -> Result<(), BoxError> {
-    // Of a flow in a stage, or of this one.
-    let (unmade, state) = match entry.undo.split_once('/') {
-        Some((name, stage)) => {
-            let flows = all_of(&flow.plan().nests);
-            let flow = flows.iter().find(|flow| flow.name() == name);
-            let unmade = flow.and_then(|flow| flow.undo(stage));
-            let snapshot = unmaking.position::<Snapshot<Value>>(&entry)?;
-            (unmade, snapshot.state)
-        }
-        None => (AnyFlow::undo(flow, &entry.undo), state.clone()),
+    let (unmade, base, state) = if let Some((name, undo)) = within(&entry.undo) {
+        let flows = all_of(&flow.plan().nests);
+        let flow = flows.iter().find(|flow| flow.name() == name);
+        let unmade = flow.and_then(|flow| flow.undo(undo));
+        let around = unmaking.positions::<Snapshot<Value>>(&entry)?;
+        let of = |snapshot: &Snapshot<Value>| snapshot.position.flow.as_deref() == Some(name);
+        let found = around.into_iter().find(|(_, snapshot)| of(snapshot));
+        let (base, snapshot) =
+            found.ok_or_else(|| format!("`{}` has no position of `{name}`", entry.location))?;
+        (unmade, base, snapshot.state)
+    } else {
+        let unmade = AnyFlow::undo(flow, &entry.undo);
+        (unmade, Location::root(), state.clone())
     };
     let Some(unmade) = unmade else {
         return Err(missing(&entry));
@@ -170,17 +186,24 @@ async fn undo<S: FlowState>(
         unmaking.undone(&entry, Ok(()), Some("unfinished")).await;
         return Ok(());
     }
+    let output = unmaking.output(&entry)?;
     let mut entry = entry;
     for tried in 1..=ATTEMPTS {
-        let visit = visit_of(&entry.location);
-        let ended = match nested::begin(&unmade, visit, finished, state.clone()) {
+        let due = Due {
+            visit: visit_of(&base, &entry.location),
+            step: unmade.of_step.then(|| entry.location.to_string()),
+            finished,
+            output: output.clone(),
+            state: state.clone(),
+        };
+        let ended = match nested::begin(&unmade, due) {
             Ok(mut undoing) => {
-                std::future::poll_fn(|task| {
+                let guarded = std::future::poll_fn(move |task| {
                     let polled = AssertUnwindSafe(|| undoing.as_mut().poll(task));
                     catch_unwind(polled)
                         .unwrap_or_else(|panic| Poll::Ready(Err(said(&*panic).into())))
-                })
-                .await
+                });
+                unmaking.as_step(&entry, Box::pin(guarded)).await
             }
             Err(error) => Err(error),
         };
@@ -196,6 +219,12 @@ async fn undo<S: FlowState>(
     Ok(())
 }
 
+/// The flow in a stage that an undo is of, and how that names it; nothing when it is the outermost flow's: `stage`, or `stage[]/place`.
+fn within(undo: &str) -> Option<(&str, &str)> {
+    undo.split_once('/')
+        .filter(|(name, _)| !name.ends_with("[]"))
+}
+
 fn missing(entry: &LedgerEntry) -> BoxError {
     format!(
         "`{}` is to be undone, and this code has no undo for it",
@@ -204,9 +233,9 @@ fn missing(entry: &LedgerEntry) -> BoxError {
     .into()
 }
 
-/// The number of the visit that a location lies in.
-fn visit_of(location: &Location) -> u32 {
-    match location.segments().last() {
+/// The number of the visit of a flow's stage that a location lies in.
+fn visit_of(flow: &Location, location: &Location) -> u32 {
+    match location.segments().nth(flow.segments().count() + 1) {
         Some(Segment::Iter(number)) => u32::try_from(number).unwrap_or_default(),
         _ => 0,
     }

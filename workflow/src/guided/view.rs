@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::decide::Course;
 use super::flow::Flow;
+use super::key::StageKey;
 use super::nested::was_given_up;
 use super::position::{Event, Failing, Position, Problem, Snapshot, StageName, Status};
 use crate::replay::Timestamp;
@@ -11,7 +12,7 @@ use crate::replay::Timestamp;
 /// A guide as of one revision. It does not change: a new one is made for each revision.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct View<S> {
+pub struct View<S, K = StageName> {
     /// The revision: give it with a command, and the command is refused if the guide has moved since.
     pub revision: u64,
     /// What the guide is doing.
@@ -19,19 +20,21 @@ pub struct View<S> {
     /// The person's data.
     pub state: S,
     /// The stage it is at. It stays there when it has ended; absent while it is idle.
-    pub at: Option<StageName>,
+    pub at: Option<K>,
     /// All stages, in the order in which they were written.
-    pub stages: Vec<StageView>,
+    pub stages: Vec<StageView<K>>,
     /// The stages that were visited, in order, each as often as it was.
-    pub history: Vec<StageName>,
+    pub history: Vec<K>,
     /// The stages that were completed, in the order in which they first were.
-    pub completed: Vec<StageName>,
+    pub completed: Vec<K>,
     /// The stages that were skipped or passed over.
-    pub skipped: Vec<StageName>,
+    pub skipped: Vec<K>,
     /// The stages that lie ahead as things stand.
-    pub ahead: Vec<StageName>,
+    pub ahead: Vec<K>,
     /// What the checks found wrong.
     pub problems: Vec<Problem>,
+    /// Which try of the stage's body it is, of those that it makes by itself: 1 unless its stage has retries, 0 when it has no body.
+    pub attempts: u32,
     /// Why the stage failed, if it did.
     pub failure: Option<Failing>,
     /// What may be asked of it now.
@@ -40,6 +43,8 @@ pub struct View<S> {
     pub busy: bool,
     /// The flows that are in its stage, from the outside in, to the one that the next command goes to.
     pub nested: Vec<NestedView>,
+    /// What is shown is in the store. It is not when the guide was cancelled and the store failed: that is written again until it is.
+    pub durable: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -87,9 +92,9 @@ pub struct NestedView {
 /// A stage, as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StageView {
+pub struct StageView<K = StageName> {
     /// Its name.
-    pub name: StageName,
+    pub name: K,
     /// What stands above it.
     pub title: String,
     /// What helps to fill it in.
@@ -146,11 +151,11 @@ impl<S: Clone> View<S> {
         };
         let busy = busy || position.status == Status::Working;
         let stages = flow.graph().nodes().iter().map(|node| {
-            let name = StageName::new(node.name.as_str());
+            let name = StageName::new(&*node.name);
             StageView {
                 progress: progress(position, &name),
-                title: node.title.clone().unwrap_or_else(|| node.name.clone()),
-                help: node.help.clone(),
+                title: node.title.as_ref().unwrap_or(&node.name).to_string(),
+                help: node.help.as_deref().map(str::to_owned),
                 name,
             }
         });
@@ -165,9 +170,11 @@ impl<S: Clone> View<S> {
             skipped: position.skipped.clone(),
             ahead: if ends { Vec::new() } else { ahead(&course) },
             problems: position.problems.clone(),
+            attempts: position.attempts,
             failure: position.failure.clone(),
             actions: Actions::of(flow, position, busy),
             busy,
+            durable: true,
             started_at: position.started_at,
             completed_at: position.completed_at,
             events: position.events.clone(),
@@ -223,6 +230,40 @@ impl<S: Clone> View<S> {
 }
 
 impl<S: Clone> View<S> {
+    /// The same, with the stages of a flow that is known at compile time.
+    pub(super) fn typed<K: StageKey>(&self) -> View<S, K> {
+        let all = |stages: &[StageName]| stages.iter().filter_map(K::of).collect();
+        let stages = self.stages.iter().filter_map(|stage| {
+            Some(StageView {
+                name: K::of(&stage.name)?,
+                title: stage.title.clone(),
+                help: stage.help.clone(),
+                progress: stage.progress,
+            })
+        });
+        View {
+            revision: self.revision,
+            status: self.status,
+            state: self.state.clone(),
+            at: self.at.as_ref().and_then(K::of),
+            stages: stages.collect(),
+            history: all(&self.history),
+            completed: all(&self.completed),
+            skipped: all(&self.skipped),
+            ahead: all(&self.ahead),
+            problems: self.problems.clone(),
+            failure: self.failure.clone(),
+            actions: self.actions,
+            attempts: self.attempts,
+            busy: self.busy,
+            nested: self.nested.clone(),
+            durable: self.durable,
+            started_at: self.started_at,
+            completed_at: self.completed_at,
+            events: self.events.clone(),
+        }
+    }
+
     /// The same, of a guide whose run was cancelled by the engine.
     pub(super) fn cancelled(&self) -> Self {
         Self {
@@ -230,6 +271,16 @@ impl<S: Clone> View<S> {
             actions: Actions::default(),
             busy: false,
             ahead: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+impl<S: Clone> View<S> {
+    /// The same, before the store has it.
+    pub(super) fn unsaved(&self) -> Self {
+        Self {
+            durable: false,
             ..self.clone()
         }
     }
@@ -246,7 +297,9 @@ impl Actions {
         let node = node.and_then(|at| flow.graph().node(at.as_str()));
         Self {
             next: !busy && position.status == Status::Waiting,
-            back: !busy && open && position.history().nth(1).is_some(),
+            back: !busy
+                && (open || (position.status == Status::Completed && flow.plan().reopens))
+                && position.history().nth(1).is_some(),
             skip: !busy
                 && (matches!(position.status, Status::Waiting | Status::Blocked)
                     || was_given_up(position.status, position.failure.as_ref()))

@@ -172,7 +172,9 @@ impl Problem {
             ControlError::InvalidId(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
             ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
             ControlError::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            ControlError::State { .. } => (StatusCode::CONFLICT, "state"),
+            ControlError::State { .. } | ControlError::Guide { .. } => {
+                (StatusCode::CONFLICT, "state")
+            }
             ControlError::Exists { .. } => (StatusCode::CONFLICT, "exists"),
             ControlError::History { .. } | ControlError::Child { .. } => {
                 (StatusCode::CONFLICT, "history")

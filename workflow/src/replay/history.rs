@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Begun, Body, Control, Finished, HistoryError, Kind, Location, Opened, Payload, Record, RunId,
-    Segment, Waiting, ledger_location,
+    Segment, Waiting, ledger_location, position_location,
 };
 
 /// One run's history, exported: what a program needs to replay it, and what a person can read.
@@ -337,6 +337,7 @@ impl<'a> Checked<'a> {
             Body::Control(_) => return Ok(()),
             Body::Armed { number, .. } => return in_ledger(location, *number),
             Body::Undone { undoes, .. } => return in_ledger(location, *undoes),
+            Body::State { revision, .. } => return is_position(location, *revision),
             _ => {}
         }
         self.place(location)?;
@@ -346,7 +347,9 @@ impl<'a> Checked<'a> {
         }
         let kind = match &record.body {
             Body::Opened(opened) => {
-                if said.opened.is_some() {
+                // A visit is, when its stage is left.
+                let again = matches!(opened, Opened::Stage { .. }) && said.opened == Some(opened);
+                if said.opened.is_some() && !again {
                     return Err("it is opened a second time");
                 }
                 said.opened = Some(opened);
@@ -383,19 +386,22 @@ impl<'a> Checked<'a> {
         };
         said.ended = matches!(record.body, Body::Ended(_) | Body::Taken(_));
         let is_wait_of_iteration = kind.is_none();
-        let is_operation = matches!(
-            kind,
-            Some(
-                Kind::Step
-                    | Kind::Sleep
-                    | Kind::Now
-                    | Kind::Recv
-                    | Kind::Send
-                    | Kind::Reply
-                    | Kind::Child
-                    | Kind::Rollback
-            )
-        );
+        // What a stage's code asks of its guide ends, and a visit does not.
+        let is_asked = kind == Some(Kind::Stage) && said.ended;
+        let is_operation = is_asked
+            || matches!(
+                kind,
+                Some(
+                    Kind::Step
+                        | Kind::Sleep
+                        | Kind::Now
+                        | Kind::Recv
+                        | Kind::Send
+                        | Kind::Reply
+                        | Kind::Child
+                        | Kind::Rollback
+                )
+            );
         if is_operation || is_wait_of_iteration {
             if is_operation && self.scopes.contains(location) {
                 return Err("it is one operation, and something lies under it");
@@ -423,6 +429,9 @@ impl<'a> Checked<'a> {
                 return Err("its location is too deep");
             }
             let fits = match (within, segment) {
+                // The visits of a stage of a guide, and what is tried beside its body.
+                (None, Segment::Branch(_)) | (Some(Segment::Branch(_)), Segment::Iter(_)) => true,
+                (Some(Segment::Iter(_)), Segment::Branch(name)) => name.starts_with('\0'),
                 (None | Some(Segment::Branch(_) | Segment::Iter(_) | Segment::Key { .. }), at) => {
                     matches!(at, Segment::Site(_))
                 }
@@ -504,6 +513,16 @@ fn at_root(location: &Location) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err("it concerns the whole run, and has a location")
+    }
+}
+
+/// The positions of a guide lie at a place of their own.
+fn is_position(location: &Location, revision: u64) -> Result<(), &'static str> {
+    let place = position_location(&Location::root(), revision);
+    if location.as_bytes().ends_with(place.as_bytes()) {
+        Ok(())
+    } else {
+        Err("a position lies among the positions, under its revision")
     }
 }
 

@@ -41,13 +41,13 @@ pub(crate) fn new(site: &Site, krate: &TokenStream) -> TokenStream {
     let Site { name, path, .. } = site;
     let kind = Ident::new(&site.kind.variant(), Span::mixed_site());
     let line = Literal::u32_unsuffixed(u32::try_from(site.place.position().0).unwrap_or(0));
-    quote!(#krate::Site::new(#name, #krate::Kind::#kind, #path, ::core::file!(), #line))
+    quote!(#krate::Site { name: #name, kind: #krate::Kind::#kind, path: #path, file: ::core::file!(), line: #line })
 }
 
 /// An expression of the type `&'static Site`.
 pub(crate) fn reference(site: &Site, krate: &TokenStream) -> TokenStream {
     let new = new(site, krate);
-    respan(quote!(&const { #new }), Span::mixed_site())
+    respan(quote!(&#new), Span::mixed_site())
 }
 
 // Input:  EXPR
@@ -90,6 +90,18 @@ pub(crate) fn unread(mac: &mut Macro, report: &Report) {
 /// What is wrong with an expression, in its place. As with [`unread`], nothing follows from it.
 pub(crate) fn refused(report: &Report) -> Expr {
     Expr::Verbatim(report.to_token_stream())
+}
+
+/// The argument of a `#[step]` that stands for itself only, and leaves nothing.
+pub(crate) const IMPORTED: &str = "__workflow_is_imported";
+
+// Input:  the `step` of a `#[step]` in the body
+// Output: #[step(__workflow_is_imported)] const _: () = ();
+//
+// All of it has the attribute's own span: where `step` is not imported, the compiler says so there, and what to import.
+pub(crate) fn imported(path: &syn::Path, at: Span) -> TokenStream {
+    let word = Ident::new(IMPORTED, at);
+    respan(quote!(#[#path(#word)] const _: () = ();), at)
 }
 
 // Input:  total.sum

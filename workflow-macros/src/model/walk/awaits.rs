@@ -3,7 +3,8 @@
 use syn::Expr;
 use syn::visit_mut::VisitMut;
 
-use super::{Apart, Kind, Walk, name, print};
+use super::foreign::words;
+use super::{Apart, Kind, Walk, name, print, rules};
 use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, peel, ungroup};
@@ -54,7 +55,14 @@ impl Walk<'_> {
         }
         let calls = name::called(&awaited.base);
         self.in_site += 1;
-        self.visit_expr_mut(&mut awaited.base);
+        match &mut *awaited.base {
+            Expr::Call(call) if matches!(&*call.func, Expr::Path(path) if rules::told_by_type(&words(&path.path))) => {
+                for argument in &mut call.args {
+                    self.visit_expr_mut(argument);
+                }
+            }
+            base => self.visit_expr_mut(base),
+        }
         self.in_site -= 1;
         let Some((name, span)) = name::callee(&awaited.base) else {
             // Its type says whether it is durable at all; without a call there is nothing to read a name from.

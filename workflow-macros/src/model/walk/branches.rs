@@ -146,6 +146,7 @@ impl Walk<'_> {
             self.visit_expr_mut(key);
         }
         self.visit_pat_mut(&mut each.pat);
+        self.in_order(&each.expr);
         self.visit_expr_mut(&mut each.expr);
         let inner = self.new_cx();
         let own = Own::of_block(&each.body).and(&each.pat);

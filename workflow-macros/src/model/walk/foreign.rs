@@ -8,7 +8,7 @@ use syn::{Expr, ExprPath, Macro, Path};
 use super::{Apart, Given, Walk, name, rules};
 use crate::diagnostics::Place;
 use crate::messages;
-use crate::syntax::{Durable, Seen, seen};
+use crate::syntax::{Durable, Seen, peel, seen};
 
 impl Walk<'_> {
     /// A macro that is not ours. What it does with its input is not known, so nothing durable may stand there.
@@ -27,6 +27,12 @@ impl Walk<'_> {
                 Place::of(&mac.path),
                 messages::FOREIGN_CONCURRENCY.with(&[&shown]),
             );
+        }
+        if self.lifted == 0
+            && let Some(message) = rules::refused_macro(&path)
+        {
+            self.errors
+                .push(Place::of(&mac.path), message.with(&[&format!("{shown}!")]));
         }
         match bracketed(&mac.tokens) {
             Some(mut list) => {
@@ -106,6 +112,59 @@ impl Walk<'_> {
         }
         for segment in &mut path.path.segments {
             self.visit_path_arguments_mut(&mut segment.arguments);
+        }
+    }
+
+    /// A method of something that is there by name: of a `static`, or of a parameter that has no order.
+    pub(super) fn method_call(&mut self, expr: &mut Expr) {
+        let Expr::MethodCall(call) = &*expr else {
+            return;
+        };
+        if let Expr::Path(owner) = peel(&call.receiver)
+            && self.lifted == 0
+            && !self.in_step()
+        {
+            if rules::is_of_a_static(&owner.path, &call.method) {
+                let (owner, method) = (words(&owner.path), &call.method);
+                let shown: Vec<_> = owner.iter().map(ToString::to_string).collect();
+                let shown = format!("{}.{method}", shown.join("::"));
+                self.errors.push(
+                    place_of(&owner).to(method.span().into()),
+                    messages::SHARED.with(&[&shown]),
+                );
+            }
+            if rules::is_in_order(&call.method) {
+                self.in_order(&call.receiver);
+            }
+        }
+        let blind = usize::from(rules::is_blind_to_order(call));
+        self.blind += blind;
+        visit_mut::visit_expr_mut(self, expr);
+        self.blind -= blind;
+    }
+
+    /// The order of this is seen: it is iterated over.
+    pub(super) fn in_order(&mut self, expr: &Expr) {
+        let mut expr = peel(expr);
+        while let Expr::Reference(lent) = expr {
+            expr = peel(&lent.expr);
+        }
+        if self.lifted == 0
+            && self.blind == 0
+            && !self.in_step()
+            && let Expr::Path(path) = expr
+            && let Some(name) = path.path.get_ident()
+            && let Some(Given::Unordered(ty)) = self.given.get(&name.to_string())
+        {
+            let ordered = if ty.ends_with("Set") {
+                "BTreeSet"
+            } else {
+                "BTreeMap"
+            };
+            self.errors.push(
+                name.span(),
+                messages::HASH_PARAMETER.with(&[&name::plain(&name.to_string()), ty, ordered]),
+            );
         }
     }
 

@@ -41,6 +41,7 @@ impl Walk<'_> {
         let label = match expr {
             Expr::ForLoop(of) => {
                 self.visit_pat_mut(&mut of.pat);
+                self.in_order(&of.expr);
                 self.visit_expr_mut(&mut of.expr);
                 self.shadow(&of.pat);
                 of.label.clone()
@@ -116,6 +117,7 @@ impl Walk<'_> {
         // What is iterated over belongs to the scope around.
         if let Expr::ForLoop(of) = expr {
             self.visit_pat_mut(&mut of.pat);
+            self.in_order(&of.expr);
             self.visit_expr_mut(&mut of.expr);
             self.shadow(&of.pat);
         }

@@ -100,16 +100,13 @@ impl Walk<'_> {
             )
         })?;
         let mut list = list.into_iter();
-        let first = list.next().and_then(|first| match peel(&first) {
+        let first = list.next();
+        let at = first.as_ref().map_or(place, Place::of);
+        let first = first.and_then(|first| match peel(&first) {
             Expr::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
             _ => None,
         });
         let Some(first) = first else {
-            let at = if mac.tokens.is_empty() {
-                place
-            } else {
-                Place::of(&mac.tokens)
-            };
             return Err(Report::new(at, messages::MACRO_NAME.with(&[word, shape])));
         };
         let (name, span) = (name::plain(&first.to_string()), first.span());
@@ -147,14 +144,9 @@ impl Walk<'_> {
     }
 
     fn sleep(&mut self, mac: &mut Macro, Named { name, span }: Named, mut list: Vec<Expr>) {
-        let shape = Durable::Sleep.shape();
         let argument = match (list.len(), list.pop()) {
             (1, Some(argument)) => argument,
-            (_, extra) => {
-                let at = extra.map_or_else(|| Place::of(&mac.path), |extra| Place::of(&extra));
-                let text = messages::MACRO_SHAPE.with(&["sleep", shape]);
-                return print::unread(mac, &Report::new(at, text));
-            }
+            (_, extra) => return misshapen(mac, Durable::Sleep, extra.as_ref()),
         };
         let site = self.site(name, Kind::Sleep, span.into());
         let cx = self.cx();
@@ -179,8 +171,14 @@ impl Walk<'_> {
             self.visit_expr_mut(&mut duration);
             return duration;
         };
-        let Lit::Str(text) = &literal.lit else {
-            return duration;
+        let text = match &literal.lit {
+            Lit::Str(text) => text,
+            Lit::Int(number) => {
+                let text = messages::DURATION_UNIT.with(&[number.base10_digits()]);
+                self.errors.push(number.span(), text);
+                return print::millis(0, number.span(), self.krate);
+            }
+            _ => return duration,
         };
         let millis = duration::parse(&text.value()).unwrap_or_else(|wrong| {
             let text_of = wrong.message().with(&[&text.value()]);
@@ -209,9 +207,12 @@ impl Walk<'_> {
     }
 }
 
-/// What is written in one of ours does not fit.
+/// What is written in one of ours does not fit; or, where nothing is at fault, something is missing.
 pub(super) fn misshapen(mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
-    let place = at.map_or_else(|| Place::of(&mac.path), Place::of);
-    let text = messages::MACRO_SHAPE.with(&[durable.word(), durable.shape()]);
-    print::unread(mac, &Report::new(place, text));
+    let words = [durable.word(), durable.shape()];
+    let report = match at {
+        Some(at) => Report::new(Place::of(at), messages::MACRO_SHAPE.with(&words)),
+        None => Report::new(Place::of(&mac.path), messages::MACRO_LACKS.with(&words)),
+    };
+    print::unread(mac, &report);
 }

@@ -81,7 +81,7 @@ impl Walk<'_> {
     pub(super) fn send(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = match <[Expr; 3]>::try_from(list) {
             Ok(list) => list,
-            Err(list) => return misshapen(mac, Durable::Send, list.get(3).or(list.last())),
+            Err(list) => return misshapen(mac, Durable::Send, list.get(3)),
         };
         let site = self.site(name, Kind::Send, span.into());
         if let Some(details) = self.scopes.details() {

@@ -58,6 +58,8 @@ pub(crate) enum Given {
     State,
     /// It is a `&mut`: whoever it is passed on to changes what is outside.
     Lent,
+    /// It is a map or set of this type, which has another order on every replay.
+    Unordered(&'static str),
 }
 
 /// Walks a body. `given` are the parameters about which something is particular; `krate` is the path of the library.
@@ -82,6 +84,7 @@ pub(crate) fn walk(
             .map(|(name, given)| (name.to_string(), given))
             .collect(),
         in_site: 0,
+        blind: 0,
         lifted: 0,
         hash_told: false,
         cfg: Vec::new(),
@@ -96,12 +99,10 @@ pub(crate) fn walk(
     let declared = walk.scopes.end();
     print::begin(body, declared);
     if let Some(path) = &walk.step_path {
-        // `#[step]` was taken away: without this its import would look unused. All of it has the attribute's own span, so that
-        // a missing import is told of there.
+        // `#[step]` was taken away: without this its import would look unused, and a missing one would not be missed.
         let at = syn::spanned::Spanned::span(path);
-        let uses =
-            crate::expand::respan(quote::quote!(#[allow(unused_imports)] use #path as _;), at);
-        body.stmts.insert(0, Stmt::Item(Item::Verbatim(uses)));
+        body.stmts
+            .insert(0, Stmt::Item(Item::Verbatim(print::imported(path, at))));
     }
     Walked {
         shared_name: walk.scopes.unsettled(),
@@ -148,6 +149,8 @@ struct Walk<'a> {
     given: HashMap<String, Given>,
     /// How many sites' own expressions are around.
     in_site: usize,
+    /// How many calls are around that give the same in any order.
+    blind: usize,
     /// How many `#[nondeterministic]` statements are around.
     lifted: usize,
     /// This statement's `HashMap` was reported: once is enough for its type and its constructor.
@@ -304,6 +307,7 @@ impl Walk<'_> {
             Expr::If(of) => self.conditional(of),
             Expr::Match(of) => self.matched(of),
             Expr::Path(path) => self.named(path),
+            Expr::MethodCall(_) => self.method_call(expr),
             Expr::Assign(_) | Expr::Binary(_) => {
                 self.assignment(expr);
                 visit_mut::visit_expr_mut(self, expr);

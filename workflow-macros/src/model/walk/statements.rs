@@ -7,7 +7,7 @@ use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
 
 use super::captures::assigned;
-use super::{Given, Walk, name, nested};
+use super::{Given, Walk, name, nested, rules};
 use crate::diagnostics::Place;
 use crate::messages;
 use crate::syntax::{Durable, Mark, Settings, Value, peel, strip, take};
@@ -104,12 +104,14 @@ impl Walk<'_> {
                 }
                 return;
             };
-            match &step {
-                Some(step) => {
-                    let pat = local.pat.clone();
-                    walk.step_in_place(step, &mut init.expr, Some(&pat));
-                }
-                None => walk.visit_expr_mut(&mut init.expr),
+            if let Some(step) = &step {
+                let pat = local.pat.clone();
+                walk.step_in_place(step, &mut init.expr, Some(&pat));
+            } else {
+                let sorted = usize::from(is_sorted(&local.pat));
+                walk.blind += sorted;
+                walk.visit_expr_mut(&mut init.expr);
+                walk.blind -= sorted;
             }
             if let Some((_, diverge)) = &mut init.diverge {
                 let otherwise = walk.arm(|walk| walk.visit_expr_mut(diverge));
@@ -150,6 +152,11 @@ impl Walk<'_> {
         };
         self.unawaited(durable, mac);
     }
+}
+
+/// Whether what is bound here has an order of its own, by the type it is given.
+fn is_sorted(pat: &syn::Pat) -> bool {
+    matches!(pat, syn::Pat::Type(typed) if rules::is_sorted(&typed.ty))
 }
 
 /// The type that a `let` gives to the value of a durable operation, as written, if that is all that stands on its right side.

@@ -29,6 +29,16 @@ impl Walk<'_> {
             Expr::Unary(unary) => matches!(unary.op, syn::UnOp::Neg(_)),
             _ => false,
         };
+        if let Expr::Path(path) = peel(&latest)
+            && let Some(name) = path.path.get_ident()
+            && self.bound.contains(name)
+        {
+            self.errors.push(
+                name.span(),
+                messages::VERSION_CONST.with(&[&name.to_string()]),
+            );
+            latest = syn::parse_quote!(1);
+        }
         if is_none {
             self.errors
                 .push(Place::of(&latest), messages::VERSION_FROM_1);
@@ -57,7 +67,7 @@ impl Walk<'_> {
     ) {
         let mut list = list.into_iter();
         let (given, extra) = (list.next(), list.next());
-        let place = given.as_ref().map(Place::of);
+        let wrong = given.clone();
         let target = match (given.and_then(option), extra) {
             (Some((word, Expr::Path(path))), None) if word == "to" => {
                 path.path.get_ident().cloned()
@@ -65,9 +75,7 @@ impl Walk<'_> {
             _ => None,
         };
         let Some(target) = target else {
-            let text = messages::MACRO_SHAPE.with(&["rollback", Durable::Rollback.shape()]);
-            let place = place.unwrap_or_else(|| Place::of(&mac.path));
-            return print::unread(mac, &Report::new(place, text));
+            return misshapen(mac, Durable::Rollback, wrong.as_ref());
         };
         let wanted = target.to_string();
         let found = self

@@ -158,7 +158,7 @@ impl<'s, R: Outcome<M>, M> Awaited<Step<'s, R, M>> {
 #[diagnostic::on_unimplemented(
     message = "a fragment takes no options but a name",
     label = "this is a fragment: what is tried again, and for how long, are the steps in it",
-    note = "put the options on the steps in the fragment, and only `#[step(name = \"..\")]` here"
+    note = "help: put the options on the steps in the fragment, and only `#[step(name = \"..\")]` here"
 )]
 pub trait Optioned {}
 
@@ -206,7 +206,7 @@ impl<R> fmt::Debug for RenamedFragment<'_, R> {
 #[diagnostic::on_unimplemented(
     message = "a child run takes no options but a name",
     label = "this is a workflow: what is tried again, and for how long, are the steps in it",
-    note = "put the options on the steps in the workflow, and only `#[step(name = \"..\")]` here"
+    note = "help: put the options on the steps in the workflow, and only `#[step(name = \"..\")]` here"
 )]
 pub trait ChildOptioned {}
 

@@ -38,7 +38,7 @@ pub mod lookup {
 /// What a `#[step]` function returns: an effect, to be awaited in a workflow, where its outcome is recorded.
 ///
 /// Awaited anywhere else, in a unit test, say, it runs once and gives what the function's code gives.
-#[must_use = "a step that was only called does nothing: `.await` it"]
+#[must_use = "help: `.await` it: a step that was only called does nothing"]
 pub struct Step<'s, R: Outcome<M>, M = Fallible> {
     source: Source<'s, R>,
     options: StepOptions,
@@ -57,11 +57,12 @@ impl<R: Outcome<M>, M> std::fmt::Debug for Step<'_, R, M> {
 /// Whether an attempt that gave this may be followed by another.
 type RetryIf<'s, R> = Box<dyn Fn(&R) -> bool + Send + Sync + 's>;
 
-/// A step, from a body that can be made for each attempt.
+/// A step, from a body that can be made for each attempt. That comes last: what is made after it would have to know how to
+/// drop it, in each function that is a step.
 pub fn step<'s, R, M>(
     options: StepOptions,
-    body: Box<dyn Fn() -> BoxFut<'s, R> + Send + 's>,
     via: Via<R>,
+    body: Box<dyn Fn() -> BoxFut<'s, R> + Send + 's>,
 ) -> Step<'s, R, M>
 where
     R: Outcome<M>,
@@ -74,8 +75,8 @@ where
 /// A step whose body runs on a thread that may block.
 pub fn blocking_step<R, M>(
     options: StepOptions,
-    body: Arc<dyn Fn() -> R + Send + Sync>,
     via: Via<R>,
+    body: Arc<dyn Fn() -> R + Send + Sync>,
 ) -> Step<'static, R, M>
 where
     R: Outcome<M> + Send + 'static,
@@ -123,6 +124,7 @@ fn on_errors<'s, T, E>(
     Box::new(move |result| result.as_ref().err().is_none_or(&retry_if))
 }
 
+#[diagnostic::do_not_recommend]
 impl<'s, R: Outcome<M>, M> Durable for Step<'s, R, M> {
     type Output = Result<R::Value, crate::replay::Failure>;
     type Future = StepRun<'s, R, R::Value>;

@@ -90,7 +90,7 @@ impl<T, E> Tag<Result<T, E>> {
 #[diagnostic::on_unimplemented(
     message = "the return type is a `Result` behind an alias",
     label = "whether a step can fail is read off the name of its return type",
-    note = "write the return type as `Result<..>`, give the alias a name that ends in `Result`, or write `#[step(infallible)]` to record the `Result` as a value"
+    note = "help: write the return type as `Result<..>`, give the alias a name that ends in `Result`, or write `#[step(infallible)]` to record the `Result` as a value"
 )]
 pub trait NoResult {}
 

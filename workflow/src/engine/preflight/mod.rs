@@ -38,7 +38,7 @@ type Hook = Box<dyn FnMut(&PreflightProgress) + Send>;
 ///
 /// # Cancel safety
 /// Dropped, it has done nothing.
-#[must_use = "a preflight that is not awaited says nothing"]
+#[must_use = "help: `.await` it: a preflight that is not awaited says nothing"]
 pub struct Preflight {
     engine: Result<Arc<Inner>, BuildError>,
     examples: usize,
@@ -271,7 +271,7 @@ impl Inner {
         let input = Begun::of(&history).map(|begun| begun.input.clone());
         let id = row.id.clone();
         let gate = caught(|| {
-            let replay = match self.replay_of(&entry, history, &row) {
+            let replay = match self.replay_of(&entry, history, row) {
                 Ok(replay) => replay,
                 Err(error) => {
                     return Gate::Parks(Park {

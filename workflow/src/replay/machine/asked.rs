@@ -42,10 +42,7 @@ impl Replay {
     /// The scope below an operation, for what its answer takes; nothing when it has an answer: recorded, or kept from earlier.
     pub fn scope_below(&self, ticket: &Ticket) -> Option<Scope> {
         let stale = self.tree.is_stale(ticket.node, ticket.stamp);
-        if stale
-            || self.tree.get(ticket.node).outcome.is_some()
-            || self.kept_at(ticket.node).is_some()
-        {
+        if stale || self.tree.get(ticket.node).outcome.is_some() || self.is_kept(ticket.node) {
             return None;
         }
         Some(self.tree.scope(ticket.node))

@@ -269,6 +269,7 @@ impl Replay {
     }
 
     fn doing(&mut self, node: u32, op: Op) -> Doing {
+        let op = self.with_undo(node, op);
         let rare = self.tree.get_mut(node).rare.as_mut();
         match op {
             Op::Now { now } => Doing::Now { now },

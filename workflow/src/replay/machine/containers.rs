@@ -217,7 +217,10 @@ impl Replay {
             let forgotten = queued.location.is_under(scope);
             *choices -= usize::from(forgotten && queued.choice);
             *durables -= usize::from(forgotten && queued.class == Class::Durable);
-            if forgotten && let Body::Taken(messages) = &queued.body {
+            if forgotten
+                && !queued.kept
+                && let Body::Taken(messages) = &queued.body
+            {
                 untaken.extend(messages.iter().map(|message| message.arrival));
             }
             !forgotten

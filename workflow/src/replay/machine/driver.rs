@@ -182,7 +182,9 @@ impl Replay {
                 );
                 in_flight.notify.push((node, stamp, started));
             }
-            if let Body::Taken(messages) = &queued.body {
+            if let Body::Taken(messages) = &queued.body
+                && !queued.kept
+            {
                 takes.extend(messages.iter().map(|message| message.arrival));
             }
             sent.extend(queued.sent.map(|sent| *sent));
@@ -226,6 +228,13 @@ impl Replay {
             progress: self.progress.take(),
             code: self.code,
         })
+    }
+
+    /// Whether the run rests, and what it would say of that can wait until it leaves memory. If so, and that is now, ask
+    /// [`poll_suspend`](Self::poll_suspend).
+    pub fn rests_patiently(&self) -> bool {
+        let idle = self.phase == Phase::Live && self.in_flight.is_none();
+        self.patient && idle && !self.draining && self.is_resting()
     }
 
     /// Says whether the run may leave memory. First it may ask, by another batch, for what it has queued to be durable.
@@ -272,6 +281,7 @@ impl Replay {
             }
         }
         self.wake_held();
+        self.wake_noted();
         true
     }
 

@@ -9,12 +9,35 @@
 
 use std::collections::BTreeMap;
 
-use super::{Alive, Class, Replay, Scope};
-use crate::replay::{Body, Ended, Kind, Location, Payload, Record};
+use super::{Alive, Class, Outcome, Replay, Scope};
+use crate::replay::{Body, Ended, Kind, Location, Message, Payload, Record};
 
 /// Outcomes of earlier visits, by their places below a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kept(BTreeMap<Vec<u8>, (Kind, Payload)>);
+pub struct Kept(BTreeMap<Vec<u8>, Lasting>);
+
+/// An outcome that lasts from one visit to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Lasting {
+    Ended(Kind, Payload),
+    /// Messages that were taken. They are not taken again.
+    Taken(Vec<Message>),
+}
+
+impl Lasting {
+    fn of(body: &Body) -> Option<Self> {
+        match body {
+            Body::Ended(Ended {
+                kind: kind @ (Kind::Step | Kind::Child | Kind::Guide | Kind::Sleep | Kind::Send),
+                outcome: Ok(payload),
+                ..
+            }) => Some(Self::Ended(*kind, payload.clone())),
+            // A receive that nothing came for waits anew.
+            Body::Taken(messages) if !messages.is_empty() => Some(Self::Taken(messages.clone())),
+            _ => None,
+        }
+    }
+}
 
 /// A visit that keeps something.
 #[derive(Debug)]
@@ -40,23 +63,13 @@ impl Kept {
     pub fn of(history: &[Record], visits: &[Location]) -> Self {
         let mut kept = BTreeMap::new();
         for record in history {
-            let Body::Ended(Ended {
-                kind,
-                outcome: Ok(payload),
-                ..
-            }) = &record.body
-            else {
+            let Some(lasting) = Lasting::of(&record.body) else {
                 continue;
             };
-            let lasts = matches!(
-                kind,
-                Kind::Step | Kind::Child | Kind::Guide | Kind::Sleep | Kind::Send
-            );
-            let visit = visits
-                .iter()
-                .find(|visit| lasts && record.location.is_under(visit));
+            let mut visits = visits.iter();
+            let visit = visits.find(|visit| record.location.is_under(visit));
             if let Some(place) = visit.and_then(|visit| place(&record.location, visit)) {
-                kept.insert(place, (*kind, payload.clone()));
+                kept.insert(place, lasting);
             }
         }
         Self(kept)
@@ -86,8 +99,16 @@ impl Replay {
 
     /// Ends an operation that succeeded in an earlier visit; false when none did.
     pub(super) fn end_kept(&mut self, node: u32) -> bool {
-        let Some((kind, payload)) = self.kept_at(node) else {
-            return false;
+        let (kind, payload) = match self.kept_at(node) {
+            None => return false,
+            Some(Lasting::Ended(kind, payload)) => (kind, payload),
+            Some(Lasting::Taken(messages)) => {
+                let outcome = Outcome::Taken(messages.clone());
+                self.push_outcome(node, outcome, Body::Taken(messages), Class::Rider);
+                let queued = self.queue.back_mut();
+                queued.expect("an outcome was just queued").kept = true;
+                return true;
+            }
         };
         if let Some(step) = self.tree.get_mut(node).stepping() {
             step.ended = true;
@@ -104,7 +125,7 @@ impl Replay {
     }
 
     /// What an earlier visit has for an operation of which this one has nothing.
-    pub(super) fn kept_at(&self, node: u32) -> Option<(Kind, Payload)> {
+    fn kept_at(&self, node: u32) -> Option<Lasting> {
         if self.keepers.is_empty() || self.tree.get(node).recorded {
             return None;
         }
@@ -113,6 +134,11 @@ impl Replay {
             let place = place(&location, &keeper.at)?;
             keeper.kept.0.get(&place).cloned()
         })
+    }
+
+    /// Whether an earlier visit has an outcome for this operation.
+    pub(super) fn is_kept(&self, node: u32) -> bool {
+        self.kept_at(node).is_some()
     }
 
     pub(super) fn forget_kept(&mut self, scope: &Location) {

@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 
 use super::code::remember;
 use super::tree::{Doing, Pending};
-use super::{Class, Noted, Noting, Phase, Queued, Replay, Scope, Ticket};
+use super::{Class, Noted, Noting, Op, Phase, Queued, Replay, Scope, Ticket};
 use crate::replay::{
     Body, Ended, Failure, Issued, Kind, Location, Payload, Record, Recorded, RunState, Site,
     Timestamp,
@@ -64,7 +64,7 @@ impl From<Option<Failure>> for Unwinding {
 /// How a step is undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undoing {
-    /// The path of its site: what the undo is found by.
+    /// What the undo is found by: the path of its site, or what a guided flow calls it.
     pub path: &'static str,
     /// Also when it is unknown whether the effect was had.
     pub unknown: bool,
@@ -290,6 +290,39 @@ impl Replay {
             ..Queued::new(location, body, Class::Durable)
         };
         self.push(queued);
+    }
+
+    /// The steps at these sites have undos which their code does not know of: each with its site's path below `base`.
+    pub fn undo_sites(
+        &mut self,
+        base: &str,
+        undos: impl IntoIterator<Item = (&'static str, Undoing)>,
+    ) {
+        for (path, undoing) in undos {
+            let path = if base.is_empty() {
+                path.to_owned()
+            } else {
+                format!("{base}/{path}")
+            };
+            self.undos.insert(path, undoing);
+        }
+    }
+
+    /// A step, with the undo that its site has.
+    pub(super) fn with_undo(&self, node: u32, mut op: Op) -> Op {
+        if !self.undos.is_empty()
+            && let Op::Step {
+                ephemeral,
+                undoing: undoing @ None,
+                ..
+            } = &mut op
+        {
+            let path = self.tree.location_of(node).path();
+            *undoing = self.undos.get(&path).copied();
+            // The ledger's entry is not to be there without it.
+            *ephemeral &= undoing.is_none();
+        }
+        op
     }
 
     /// The effects of a visit of a stage have an undo of their own; `output` is absent while the visit has not come to a good end. Its

@@ -325,6 +325,8 @@ struct Queued {
     class: Class,
     /// True for `now!` and `version!`: no body may begin before it is durable.
     choice: bool,
+    /// Of an earlier visit: what it says was done to others before.
+    kept: bool,
     /// The operation that waits for this record to be durable, and is no outcome of it.
     notify: Option<(u32, u32)>,
     /// What is done to others in the same transaction.
@@ -426,6 +428,12 @@ pub struct Replay {
     gate: Gate,
     /// Visits that go on from earlier ones.
     keepers: Vec<Keeper>,
+    /// Steps whose code does not say how they are undone, by the paths of their sites.
+    undos: BTreeMap<String, Undoing>,
+    /// The visits that are replayed.
+    alive_visits: Vec<Location>,
+    /// What it has to say of itself while it rests can wait until something else is said.
+    patient: bool,
 }
 
 impl Replay {
@@ -482,6 +490,9 @@ impl Replay {
             notes: Notes::default(),
             gate: Gate::default(),
             keepers: Vec::new(),
+            undos: BTreeMap::new(),
+            alive_visits: Vec::new(),
+            patient: false,
         }
     }
 
@@ -717,6 +728,7 @@ impl Queued {
             body,
             class,
             choice: false,
+            kept: false,
             notify: None,
             sent: None,
         }

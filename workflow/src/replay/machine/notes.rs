@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
-use super::{Class, Queued, Replay};
+use super::{Class, Phase, Queued, Replay};
 use crate::replay::{Body, Location, Payload, Record};
 
 /// How a note is written.
@@ -73,22 +73,23 @@ impl Replay {
         Noted(self.closed + 1)
     }
 
-    /// Everything that was queued or is being written: durable when this is.
-    pub fn said(&self) -> Noted {
+    /// Everything that was queued or is being written: durable when this is. Positions that follow from the rest are not waited for.
+    pub fn said(&mut self) -> Noted {
+        let waits = |queued: &Queued| {
+            queued.class == Class::Durable || !matches!(queued.body, Body::State { .. })
+        };
+        let waits = self.queue.iter().any(waits);
+        self.forced |= waits;
         let written = self
             .in_flight
             .as_ref()
             .map_or(self.appended, |batch| batch.number);
-        Noted(if self.queue.is_empty() {
-            written
-        } else {
-            self.closed + 1
-        })
+        Noted(if waits { self.closed + 1 } else { written })
     }
 
-    /// Whether a note is durable.
+    /// Whether a note is durable. Nothing is, as long as records are replayed: what waits for one goes on to what has effects.
     pub fn poll_noted(&mut self, noted: Noted, waker: &Waker) -> Poll<()> {
-        if noted.0 <= self.appended {
+        if noted.0 <= self.appended && self.phase != Phase::Replaying {
             return Poll::Ready(());
         }
         let known = |(of, by): &(Noted, Waker)| *of == noted && by.will_wake(waker);

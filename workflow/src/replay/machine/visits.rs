@@ -81,7 +81,16 @@ impl Replay {
             alive.iter().all(|alive| alive.has(location))
         })?;
         replay.keepers = keepers;
+        replay.alive_visits = alive.iter().filter_map(|it| it.visit.clone()).collect();
         Ok(replay)
+    }
+
+    /// The visit in which the code does not fit the history, if it is one: the innermost.
+    pub fn diverged_visit(&self) -> Option<&Location> {
+        let at = &self.divergence()?.location;
+        let visits = self.alive_visits.iter();
+        let visits = visits.filter(|visit| at.is_under(visit));
+        visits.max_by_key(|visit| visit.as_bytes().len())
     }
 
     /// The scope of a visit of a stage of the flow in this scope; `keeps` is the visit whose results it goes on with.
@@ -105,6 +114,12 @@ impl Replay {
         let own = self.tree.get(node).unconsumed;
         self.consume(node, own);
         self.tree.scope(node)
+    }
+
+    /// Whether anything that is recorded lies below a scope.
+    pub fn is_recorded(&self, scope: Scope) -> bool {
+        let mut below = self.tree.under(scope.node).into_iter();
+        below.any(|node| node != scope.node && self.tree.get(node).recorded)
     }
 
     /// A scope inside a visit for code that is tried beside its body, for the so-manieth time.
@@ -147,11 +162,13 @@ impl Replay {
         }
     }
 
-    /// Waits, as long as the run is driven, for something on this channel, so that the run rests when nothing else is to be done.
+    /// Waits, as long as the run is driven, for something on this channel, so that the run rests when nothing else is to be done. It
+    /// rests often, and is soon at something again: that it does is said when it leaves memory.
     pub fn await_desk(&mut self, channel: &str) {
         if self.is_stopped() {
             return;
         }
+        self.patient = true;
         let node = self.branch_of(Scope::ROOT.node, DESK);
         // It leaves no trace: it is waited at by every drive, wherever the flow is.
         self.tree.get_mut(node).touched = true;
@@ -235,7 +252,7 @@ impl Replay {
                 continue;
             }
             match self.tree.get(node).op.as_ref().map(|pending| &pending.op) {
-                Some(_) if self.kept_at(node).is_some() => {}
+                Some(_) if self.is_kept(node) => {}
                 Some(Doing::Step(_) | Doing::Rolling(_)) => {
                     frontier.effects.push(self.tree.location_of(node));
                 }

@@ -1,4 +1,4 @@
-//! Where the engine takes the time from.
+//! Where what runs on tokio takes the time from: the engine, and operations.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};

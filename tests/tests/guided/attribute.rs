@@ -1,0 +1,156 @@
+//! Flows that `#[guided]` describes.
+
+use serde::{Deserialize, Serialize};
+use workflow::guided::{Guide, Guided, Moved, Problems, Refused, Stage, StageKey, Status, Undone};
+use workflow::{Engine, Failure, guided, step};
+use workflow_tests::World;
+
+use super::{Effect, have, trace};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Project {
+    name: String,
+    cloud: bool,
+    repo: Option<String>,
+}
+
+#[guided(id = "project", version = 3)]
+impl Project {
+    /// What is it called,
+    /// and where will it live?
+    #[stage(start, title = "Details", to = [region if Self::wants_cloud, create])]
+    fn details() {}
+
+    #[check(details)]
+    fn is_named(&self, problems: &mut Problems) {
+        problems.when(self.name.is_empty(), "name", "a project needs a name");
+    }
+
+    #[stage(skippable, when = |project| project.cloud, to = create)]
+    fn region() {}
+
+    #[stage(name = "make", to = [done], timeout = "30s", revisit = keep)]
+    async fn create(mut stage: Stage<Self>) -> Result<(), Failure> {
+        let name = stage.state().name.clone();
+        #[step(name = "first", retries = 0)]
+        have(effect(&name)).await?;
+        stage
+            .edit(|project| project.repo = Some(project.name.clone()))
+            .await?;
+        Ok(())
+    }
+
+    #[undo(create)]
+    async fn delete(undone: Undone<Self>) -> Result<(), std::io::Error> {
+        tokio::task::yield_now().await;
+        trace().say(format!("delete {:?}", undone.state.repo));
+        Ok(())
+    }
+
+    #[leave(create)]
+    async fn publish(stage: Stage<Self>) -> Result<(), Failure> {
+        have(effect(&format!("publish {:?}", stage.state().repo))).await?;
+        Ok(())
+    }
+
+    #[stage(terminal)]
+    fn done() {}
+
+    #[exit_guard]
+    fn may_leave(&self) -> bool {
+        self.repo.is_none()
+    }
+
+    fn wants_cloud(&self) -> bool {
+        self.cloud
+    }
+}
+
+fn effect(name: &str) -> Effect {
+    Effect {
+        name: name.to_owned(),
+        millis: 0,
+        fails: false,
+    }
+}
+
+async fn engine(world: &World) -> Engine {
+    trace().take();
+    world.engine().guide::<Project>().build().await.unwrap()
+}
+
+async fn named(world: &World, cloud: bool) -> Guide<Project, ProjectStage> {
+    let engine = engine(world).await;
+    let project = Project {
+        name: "acme".to_owned(),
+        cloud,
+        repo: None,
+    };
+    engine.guide("acme").start(project).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flow_that_is_known_at_compile_time_is_driven_by_its_enum() {
+    let world = World::new();
+    let guide = engine(&world).await.guide::<Project>("acme");
+    let guide = guide.open_or_start(Project::default).await.unwrap();
+    assert!(matches!(guide.next().await, Err(Refused::Invalid(found)) if found.len() == 1));
+    let edit = |project: &mut Project| (project.name, project.cloud) = ("acme".to_owned(), true);
+    guide.edit(edit).await.unwrap();
+    assert_eq!(guide.next().await.unwrap(), Moved::To(ProjectStage::Region));
+    assert_eq!(guide.skip().await.unwrap(), Moved::To(ProjectStage::Create));
+    assert_eq!(trace().take(), ["acme"]);
+    let view = guide.view();
+    assert_eq!(view.state.repo.as_deref(), Some("acme"));
+    assert_eq!(view.at, Some(ProjectStage::Create));
+    assert_eq!(view.skipped, [ProjectStage::Region]);
+    assert_eq!(view.ahead, [ProjectStage::Done]);
+    assert!(matches!(guide.cancel().await, Err(Refused::GuardSaidNo)));
+    assert_eq!(guide.next().await.unwrap(), Moved::To(ProjectStage::Done));
+    assert_eq!(trace().take(), ["publish Some(\"acme\")"]);
+    let mut changes = guide.watch();
+    assert_eq!(guide.next().await.unwrap(), Moved::Finished);
+    let last = changes.next().await.unwrap();
+    assert_eq!(
+        (last.status, last.at),
+        (Status::Completed, Some(ProjectStage::Done))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_flow_did_is_taken_back_by_its_undo() {
+    let world = World::new();
+    let guide = named(&world, false).await;
+    assert_eq!(guide.next().await.unwrap(), Moved::To(ProjectStage::Create));
+    assert_eq!(guide.next().await.unwrap(), Moved::To(ProjectStage::Done));
+    trace().take();
+    guide.rollback().await.unwrap();
+    assert_eq!(trace().take(), ["delete Some(\"acme\")"]);
+    assert_eq!((guide.view().status, guide.view().at), (Status::Idle, None));
+}
+
+#[test]
+fn the_shape_that_is_a_constant_is_the_one_that_runs() {
+    let flow = Project::flow();
+    assert_eq!(flow.graph(), &Project::GRAPH);
+    assert_eq!((flow.name(), flow.version()), ("project", 3));
+    let names: Vec<_> = ProjectStage::ALL.iter().map(StageKey::name).collect();
+    assert_eq!(names, ["details", "region", "make", "done"]);
+    assert_eq!(ProjectStage::Create.to_string(), "make");
+    let details = flow.graph().node("details").unwrap();
+    let help = "What is it called, and where will it live?";
+    assert_eq!(details.help.as_deref(), Some(help));
+    assert_eq!(details.title.as_deref(), Some("Details"));
+}
+
+// A program that says what each stage looks like says it for all of them.
+#[test]
+fn a_match_over_the_stages_is_checked_to_be_complete() {
+    let shown = |stage: ProjectStage| match stage {
+        ProjectStage::Details => "?",
+        ProjectStage::Region | ProjectStage::Create => "..",
+        ProjectStage::Done => "!",
+    };
+    let shown: Vec<_> = ProjectStage::ALL.iter().copied().map(shown).collect();
+    assert_eq!(shown, ["?", "..", "..", "!"]);
+}

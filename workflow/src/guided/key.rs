@@ -1,0 +1,38 @@
+//! Flows that are known at compile time: their stages are an enum.
+
+use std::fmt;
+
+use super::flow::{Flow, FlowState};
+use super::graph::Graph;
+use super::position::StageName;
+
+/// What a stage is called in code: a [`StageName`], or an enum of the stages of one flow.
+pub trait StageKey: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
+    /// The stage of that name; `None` when there is none.
+    fn of(name: &StageName) -> Option<Self>;
+
+    /// Its name.
+    fn name(&self) -> &str;
+}
+
+impl StageKey for StageName {
+    fn of(name: &StageName) -> Option<Self> {
+        Some(name.clone())
+    }
+
+    fn name(&self) -> &str {
+        self.as_str()
+    }
+}
+
+/// The data of a flow that is described by `#[guided]`, on an `impl` of that data.
+pub trait Guided: FlowState {
+    /// Its stages, so that a `match` over them is checked to be complete.
+    type Stage: StageKey + Copy + Eq;
+
+    /// Its shape.
+    const GRAPH: Graph;
+
+    /// The flow itself.
+    fn flow() -> &'static Flow<Self>;
+}
