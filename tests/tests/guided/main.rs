@@ -7,6 +7,7 @@
 
 mod attribute;
 mod bodies;
+mod branches;
 mod cancelling;
 mod checks;
 mod closing;
@@ -16,6 +17,7 @@ mod limits;
 mod migration;
 mod model;
 mod navigation;
+mod nesting;
 mod observing;
 mod opening;
 mod parallel;

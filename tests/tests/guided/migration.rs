@@ -146,11 +146,12 @@ async fn what_a_newer_version_recorded_is_refused() {
     assert_eq!(engine.status("g").await.unwrap().state, RunState::Parked);
 }
 
+type Wrong = fn(Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>>;
+
 #[tokio::test(start_paused = true)]
 async fn a_migration_that_fails_or_gives_what_does_not_read_leaves_the_guide_as_it_was() {
     let world = at_b().await;
     let before = recorded(&world).await;
-    type Wrong = fn(Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>>;
     let wrongs: [Wrong; 3] = [
         |_| Err("not today".into()),
         Ok,

@@ -267,6 +267,7 @@ async fn press(guide: &Guide<Form>, press: Press) -> Result<Came, Refused> {
     moved.map(|moved| match moved {
         Moved::Finished => Came::End,
         Moved::To(stage) => Came::To(names.into_iter().find(|name| stage == *name).unwrap()),
+        Moved::Inside { .. } => panic!("nothing is in a stage of this flow"),
     })
 }
 
@@ -336,7 +337,7 @@ async fn random_commands_lead_where_the_model_says() {
 }
 
 /// The effects that are recorded to have succeeded.
-async fn succeeded(world: &World) -> BTreeSet<String> {
+pub(super) async fn succeeded(world: &World) -> BTreeSet<String> {
     let row = world.store.find(&RunId::new("g").unwrap()).await.unwrap();
     let Some(row) = row else {
         return BTreeSet::new();

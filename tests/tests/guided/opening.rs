@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use workflow::guided::{Flow, OpenError, Refused, Status, stage};
-use workflow::{ControlError, Failure, RunState, step, workflow};
+use workflow::{ControlError, Failure, RunState, fragment, step, workflow};
 use workflow_tests::{World, pass};
 
 use super::{Form, engine, flow, history, questions, row, started, trace};
@@ -171,6 +171,50 @@ async fn a_run_of_a_workflow_is_no_guide() {
     let unknown = World::new().engine().build().await.unwrap();
     let started = unknown.guided(&flow, "g").start(Form::default()).await;
     assert!(matches!(started, Err(OpenError::NotRegistered { .. })));
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("")]
+struct Mute;
+
+#[fragment]
+async fn mute() -> Result<(), Mute> {
+    Err(Mute)
+}
+
+// GDE-RES-19
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_says_nothing_is_shown_with_a_line_all_the_same() {
+    let flow = flow([
+        stage("a").start().to("b"),
+        stage("b").body(|_| mute()).to("c"),
+        stage("c").terminal(),
+    ]);
+    let world = World::new();
+    let guide = started(&world, &flow).await;
+    guide.next().await.unwrap_err();
+    let engine = engine(&world.crash(), &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    let view = guide.view();
+    let failure = view.failure.as_ref().unwrap();
+    assert!(failure.text.contains("does not say why"), "{failure:?}");
+}
+
+// GDE-RES-20: opening never overwrites, and starting is refused.
+#[tokio::test(start_paused = true)]
+async fn a_guide_that_is_driven_is_not_begun_again_by_whoever_opens_it() {
+    let (world, flow) = (World::new(), questions());
+    let engine = engine(&world, &flow).await;
+    let first = engine.guided(&flow, "g").start(Form::default());
+    let first = first.await.unwrap();
+    first.next().await.unwrap();
+    let again = engine.guided(&flow, "g").start(Form::default()).await;
+    assert!(matches!(again, Err(OpenError::AlreadyStarted { .. })));
+    let second = engine.guided(&flow, "g").open_or_start(Form::default);
+    let second = second.await.unwrap();
+    assert_eq!(*second.view(), *first.view());
+    second.next().await.unwrap();
+    assert_eq!(history(&first.view()), ["a", "b", "c"]);
 }
 
 // What is taken back is taken back by its drivers.

@@ -8,7 +8,7 @@ use workflow::replay::{
 };
 use workflow::store::{Parked, RunRow};
 
-pub(crate) const KINDS: [Kind; 21] = [
+pub(crate) const KINDS: [Kind; 22] = [
     Kind::Step,
     Kind::Sleep,
     Kind::Now,
@@ -30,6 +30,7 @@ pub(crate) const KINDS: [Kind; 21] = [
     Kind::Rollback,
     Kind::Call,
     Kind::Stage,
+    Kind::Guide,
 ];
 
 pub(crate) const FAILURES: [FailureKind; 15] = [

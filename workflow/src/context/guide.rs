@@ -2,8 +2,9 @@
 
 use std::any::type_name;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,22 +12,24 @@ use serde::de::DeserializeOwned;
 
 use super::wait::Operation;
 use super::{
-    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Park, Recorded, Run, opaque_debug,
+    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Input, Park, Recorded, Run, opaque_debug,
 };
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
-    self, Attempt, Backoff, Body as Recording, Claim, Failure, FailureKind, Finished, Held, Kept,
-    LedgerEntry, Location, Noted, Noting, Op, Payload, Record, Site, Ticket, Timestamp, Undoing,
-    newest_position, position_location,
+    self, Attempt, Backoff, Body as Recording, ChildStart, Claim, Failure, FailureKind, Finished,
+    Held, Kept, Kind, LedgerEntry, Location, Noted, Noting, Op, Payload, Record, RunId, Scope,
+    Site, Ticket, Timestamp, Undoing, newest_positions, position_location,
 };
 
 /// The channel on which a guide waits for what its drivers say. No user's channel has this name.
 const CHANNEL: &str = "\0guide";
 
-/// A run whose code is the library's own.
+/// A run whose code is the library's own, or a place in it where such code runs.
 pub struct Ground {
     cx: Cx,
-    args: Args,
+    base: Location,
+    /// Nothing for a place in a run.
+    args: Option<Args>,
 }
 
 opaque_debug!(Ground);
@@ -36,8 +39,61 @@ impl Ground {
     pub fn of(args: Args) -> Self {
         Self {
             cx: Cx::root(args.run()),
-            args,
+            base: Location::root(),
+            args: Some(args),
         }
+    }
+
+    /// A place in a run: the scope of an operation that is answered by such code.
+    fn within(cx: &Cx, scope: Scope) -> Self {
+        let cx = cx.at(scope);
+        let base = cx.run().replay().scope_location(scope);
+        Self {
+            cx,
+            base,
+            args: None,
+        }
+    }
+
+    /// Queues a position of a flow that lies in this one.
+    ///
+    /// # Errors
+    /// When it does not survive the codec, or is over the payload limit.
+    pub fn note_within<P: Recorded>(
+        &self,
+        base: &Location,
+        revision: u64,
+        position: &P,
+    ) -> Result<(), BoxError> {
+        let codec::Encoded { json, .. } = codec::encode(position)?;
+        let body = Recording::State {
+            revision,
+            payload: self.run().seal(json)?,
+            command: None,
+        };
+        let location = position_location(base, revision);
+        self.run().replay().note(location, body, Noting::Durable);
+        Ok(())
+    }
+
+    /// The newest positions that were recorded of flows in stages of this one, with where they lie: the outer before what is in them.
+    pub fn positions_within<P: DeserializeOwned>(&self) -> Vec<(Location, P)> {
+        let positions: Vec<_> = {
+            let replay = self.run().replay();
+            let all = replay.positions().filter(|(base, _)| !base.is_root());
+            all.map(|(base, payload)| (base.clone(), payload.clone()))
+                .collect()
+        };
+        let read = |payload| self.run().decode(&payload).ok();
+        let positions = positions.into_iter();
+        positions
+            .filter_map(|(base, payload)| Some((base, read(payload)?)))
+            .collect()
+    }
+
+    /// Where its flow lies.
+    pub fn base(&self) -> &Location {
+        &self.base
     }
 
     /// The code of the run.
@@ -51,7 +107,12 @@ impl Ground {
     /// # Errors
     /// Why the run has to be parked: it does not decode.
     pub fn input<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, Park> {
-        self.args.input(name).map_err(|error| error.park())
+        let args = self.args.as_ref().ok_or_else(|| Park {
+            location: Some(self.base.clone()),
+            reason: replay::ParkReason::Decode,
+            detail: "what lies in a run has no input of its own".to_owned(),
+        })?;
+        args.input(name).map_err(|error| error.park())
     }
 
     /// What the run's drivers in this process share with it.
@@ -81,8 +142,8 @@ impl Ground {
 
     /// Why the code of this visit cannot be gone on with, if so.
     pub fn strayed(&self, stage: &str, number: u32) -> Option<String> {
-        let (visit, report) = self.run().host().strayed()?;
-        (visit == visit_location(stage, number)).then_some(report)
+        let visit = visit_location(&self.base, stage, number);
+        self.run().host().strayed(&visit)
     }
 
     /// Waits, as long as the run is driven, so that it rests when nothing is to be done.
@@ -97,7 +158,7 @@ impl Ground {
     /// # Errors
     /// Why the run has to be parked: it does not decode.
     pub fn position<P: DeserializeOwned>(&self) -> Result<Option<P>, Park> {
-        let Some(payload) = self.run().replay().position().cloned() else {
+        let Some(payload) = self.run().replay().position(&self.base).cloned() else {
             return Ok(None);
         };
         self.run().decode(&payload).map(Some).map_err(|error| {
@@ -134,9 +195,9 @@ impl Ground {
         };
         let mut replay = self.run().replay();
         if let Some(old) = revision.checked_sub(keep).filter(|old| *old > 0) {
-            replay.forget(position_location(old));
+            replay.forget(position_location(&self.base, old));
         }
-        let noted = replay.note(position_location(revision), body, noting);
+        let noted = replay.note(position_location(&self.base, revision), body, noting);
         Ok((value, noted))
     }
 
@@ -147,29 +208,34 @@ impl Ground {
 
     /// Deletes, with the next batch, what the visits of a stage have recorded.
     pub fn forget_visits(&self, stage: &str) {
-        self.run().replay().forget(Location::root().branch(stage));
+        self.run().replay().forget(self.base.branch(stage));
     }
 
     /// Deletes, with the next batch, what a visit has recorded.
     pub fn forget_visit(&self, stage: &str, number: u32) {
-        let visit = visit_location(stage, number);
+        let visit = visit_location(&self.base, stage, number);
         self.run().replay().forget(visit);
+    }
+
+    /// Whether a flow lies in a visit, or lay there.
+    pub fn has_flows(&self, stage: &str, number: u32) -> bool {
+        let visit = visit_location(&self.base, stage, number);
+        let replay = self.run().replay();
+        replay.positions().any(|(base, _)| base.is_under(&visit))
     }
 
     // ===== the ledger =====
 
     /// A visit has effects that are undone by the stage's own undo; it is `done`, or not yet.
-    pub fn arm(&self, stage: &str, number: u32, done: bool) {
+    pub fn arm(&self, stage: &str, number: u32, undo: String, done: bool) {
         let output = done.then(|| Payload::json(number.to_string().into_bytes()));
-        let visit = visit_location(stage, number);
-        self.run()
-            .replay()
-            .arm_visit(visit, stage.to_owned(), output);
+        let visit = visit_location(&self.base, stage, number);
+        self.run().replay().arm_visit(visit, undo, output);
     }
 
-    /// The steps at these sites have undos of the flow's.
-    pub fn undo_sites(&self, undos: impl IntoIterator<Item = Undoing>) {
-        self.run().replay().undo_sites(undos);
+    /// The steps at these sites, by their paths below the flow, have undos of the flow's.
+    pub fn undo_sites(&self, undos: impl IntoIterator<Item = (&'static str, Undoing)>) {
+        self.run().replay().undo_sites(&self.base.path(), undos);
     }
 
     /// The ledger, one entry after the other.
@@ -184,8 +250,16 @@ impl Ground {
 
     /// The scope of a visit.
     pub fn visit(&self, stage: &str, number: u32, keeps: Option<u32>) -> Visiting {
-        let scope = self.run().replay().visit(stage, number, keeps);
+        let scope = self
+            .run()
+            .replay()
+            .visit(self.cx.scope(), stage, number, keeps);
         Visiting(self.cx.at(scope))
+    }
+
+    /// The code waits for something before it begins, or begins.
+    pub fn before_code(&self, before: bool) {
+        self.run().replay().before_code(before);
     }
 
     /// The gate is not to open before [`open_gate`](Self::open_gate).
@@ -294,11 +368,24 @@ opaque_debug!(<T> Asking<T>);
 
 impl<T: Recorded> Asking<T> {
     /// The operation of a site.
-    pub fn new(cx: &Cx, site: &'static Site) -> Self {
+    pub fn new(cx: &Cx, site: &'static Site, kind: Kind) -> Self {
         Self {
-            operation: Operation::new(cx, site, Op::Asked),
+            operation: Operation::new(cx, site, Op::Asked(kind)),
             asked: PhantomData,
         }
+    }
+
+    /// The place of whoever is to answer it, once it was begun; nothing when it has an answer, recorded or kept, that only has to come.
+    pub fn below(&self) -> Option<Ground> {
+        let ticket = self.operation.ticket()?;
+        let cx = &self.operation.cx;
+        let scope = cx.run().replay().scope_below(ticket)?;
+        Some(Ground::within(cx, scope))
+    }
+
+    /// It cannot go on, and its run with it.
+    pub fn park(&self, park: Park) {
+        self.operation.cx.run().park(park);
     }
 
     /// Its answer, once there is one; `ask` is called when there is to be one.
@@ -360,6 +447,15 @@ impl<T: Recorded> Claimed<T> {
     }
 }
 
+/// The desk of a run that nobody drives.
+struct NoDesk;
+
+impl Desk for NoDesk {
+    fn left(&self, _: super::Left) -> bool {
+        false
+    }
+}
+
 /// The undoing of a run's ledger, newest entry first. The run does not rest meanwhile.
 #[derive(Debug)]
 pub struct Unmaking {
@@ -378,6 +474,29 @@ impl Unmaking {
     /// The newest entry that is open.
     pub fn newest(&self) -> Option<LedgerEntry> {
         self.run.replay().ledger().newest().cloned()
+    }
+
+    /// The positions of the flows that an entry lies in, from the inside out.
+    ///
+    /// # Errors
+    /// When one does not decode.
+    pub fn positions<P: DeserializeOwned>(
+        &self,
+        entry: &LedgerEntry,
+    ) -> Result<Vec<(Location, P)>, BoxError> {
+        let mut around: Vec<_> = {
+            let replay = self.run.replay();
+            let all = replay.positions();
+            let around = all.filter(|(base, _)| entry.location.is_under(base));
+            around
+                .map(|(base, payload)| (base.clone(), payload.clone()))
+                .collect()
+        };
+        around.sort_by_key(|(base, _)| std::cmp::Reverse(base.as_bytes().len()));
+        let around = around.into_iter();
+        around
+            .map(|(base, payload)| Ok((base, self.run.decode(&payload)?)))
+            .collect()
     }
 
     /// What the step of an entry gave, as JSON; absent when it is unknown whether it did anything.
@@ -444,13 +563,19 @@ impl Unmaking {
 ///
 /// # Errors
 /// The store failed, and does not get better by trying again.
-pub async fn keep(cx: Cx, stage: String, first: u32, number: u32) -> Result<(), BoxError> {
+pub async fn keep(
+    cx: Cx,
+    base: Location,
+    stage: String,
+    first: u32,
+    number: u32,
+) -> Result<(), BoxError> {
     let history = history(cx.run()).await?;
     let visits: Vec<_> = (first..number)
-        .map(|number| visit_location(&stage, number))
+        .map(|number| visit_location(&base, &stage, number))
         .collect();
     let kept = Kept::of(&history, &visits);
-    let first = visit_location(&stage, first);
+    let first = visit_location(&base, &stage, first);
     cx.run().replay().keep(cx.scope(), first, kept);
     Ok(())
 }
@@ -530,10 +655,24 @@ pub fn position_of<P: DeserializeOwned>(
     codec: &dyn Codec,
     history: &[Record],
 ) -> Result<Option<P>, BoxError> {
-    let Some(payload) = newest_position(history) else {
+    let found = newest_positions(history).remove(&Location::root());
+    let Some(payload) = found else {
         return Ok(None);
     };
     Ok(Some(serde_json::from_slice(&codec::open(codec, payload)?)?))
+}
+
+/// The newest positions of all flows of a history, by where they lie: the outer before what is in them. What does not decode is left
+/// out.
+pub fn positions_of<P: DeserializeOwned>(
+    codec: &dyn Codec,
+    history: &[Record],
+) -> Vec<(Location, P)> {
+    let positions = newest_positions(history).into_iter();
+    let read = |payload| serde_json::from_slice(&codec::open(codec, payload).ok()?).ok();
+    positions
+        .filter_map(|(base, payload)| Some((base, read(payload)?)))
+        .collect()
 }
 
 /// Begins the code of a fragment in this very scope.
@@ -542,6 +681,63 @@ pub fn begin<R>(fragment: Fragment<'_, R>, cx: Cx) -> BoxFut<'_, R> {
 }
 
 /// Where the records of a visit lie.
-pub fn visit_location(stage: &str, number: u32) -> Location {
-    Location::root().branch(stage).iteration(number.into())
+pub fn visit_location(base: &Location, stage: &str, number: u32) -> Location {
+    base.branch(stage).iteration(number.into())
+}
+
+/// What the desk of the run shares with its code, if it is the run of a guide.
+pub fn shared(cx: &Cx) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+    cx.run().host().desk(|| Arc::new(NoDesk)).shared()
+}
+
+/// A child run of code that is the library's own.
+pub struct ChildOf<T> {
+    operation: Operation,
+    gives: PhantomData<fn() -> T>,
+}
+
+opaque_debug!(<T> ChildOf<T>);
+
+impl<T: DeserializeOwned> ChildOf<T> {
+    /// The child run of a site, named after its parent and its place.
+    pub fn new(cx: &Cx, site: &'static Site, workflow: &'static str, input: Input) -> Self {
+        let location = cx.location_of(site);
+        let (_, generation) = cx.identity();
+        let op = input.into_json().map_err(BoxError::from).and_then(|json| {
+            Ok(Op::Child(ChildStart {
+                id: RunId::child(cx.run().id(), &location, generation),
+                workflow,
+                input_hash: codec::canonical_hash(&json),
+                input: cx.run().seal(json)?,
+                location: location.clone(),
+                detached: false,
+            }))
+        });
+        let op = op.unwrap_or_else(|error| Op::Failed {
+            kind: Kind::Child,
+            failure: Failure::new(FailureKind::Encode, location, error.to_string()),
+        });
+        Self {
+            operation: Operation::new(cx, site, op),
+            gives: PhantomData,
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Future for ChildOf<T> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let run = Arc::clone(self.operation.cx.run());
+        match ready!(self.operation.poll(task)).into_result() {
+            Ok(payload) => match run.decode(&payload) {
+                Ok(value) => Poll::Ready(Ok(value)),
+                Err(error) => {
+                    run.park_at_decode::<T>(&self.operation.location(), &error);
+                    Poll::Pending
+                }
+            },
+            Err(failure) => Poll::Ready(Err(codec::open_failure(run.codec(), failure))),
+        }
+    }
 }

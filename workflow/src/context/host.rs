@@ -47,8 +47,9 @@ pub trait Host: Send + Sync {
         make()
     }
 
-    /// The visit whose code does not fit its records, if there is one, and what there is to say of that.
-    fn strayed(&self) -> Option<(Location, String)> {
+    /// What there is to say of it when the code of this visit does not fit its records.
+    fn strayed(&self, visit: &Location) -> Option<String> {
+        let _ = visit;
         None
     }
 
@@ -69,6 +70,11 @@ pub trait Host: Send + Sync {
 pub trait Desk: Any + Send + Sync {
     /// The run has left memory; true when somebody at the desk wants it back.
     fn left(&self, left: Left) -> bool;
+
+    /// What parts of the run's code share, whatever the desk is.
+    fn shared(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
 
     /// What the run has said could not be written, and is written again after a while.
     fn not_written(&self, error: &str) {

@@ -50,7 +50,7 @@ pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
 pub use fragment::{Apart, Durably, Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
-pub use guide::{Asking, Claimed, Ground, GroundCode, Limit, Unmaking, Up, Visiting};
+pub use guide::{Asking, ChildOf, Claimed, Ground, GroundCode, Limit, Unmaking, Up, Visiting};
 pub use host::{Desk, Host, Left, StepSpan};
 pub use join::{ArmSet, Join, JoinRun};
 pub use join_all::{Items, JoinAllRun, Slot};
@@ -97,7 +97,9 @@ pub(crate) mod sites {
 /// What the library's own code of a guided flow asks for.
 pub mod guiding {
     pub use super::body::panic_message;
-    pub use super::guide::{aside, begin, keep, position_of, result, sealed, visit_location};
+    pub use super::guide::{
+        aside, begin, keep, position_of, positions_of, result, sealed, shared, visit_location,
+    };
 }
 
 /// A `Debug` that tells only the type: what is inside is code and plumbing.

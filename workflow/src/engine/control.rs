@@ -14,7 +14,7 @@ use super::{Engine, Inner, RunHandle};
 use crate::context::Workflow;
 use crate::replay::{
     Body, Control, InvalidRunId, Location, Message, Record, Recovery, Rewind, RewindError, RunId,
-    RunKey, RunState, fork, newest_position,
+    RunKey, RunState, fork, newest_positions,
 };
 use crate::store::{
     Append, Appended, InboxChange, Loaded, NewRun, Post, Rewrite, RunPatch, RunRow, StoreError,
@@ -563,7 +563,7 @@ impl Inner {
 
 /// A guide goes on by its newest position, and not by what its history holds: records that were deleted behind it would say nothing.
 fn refuse_guide(row: &RunRow, history: &[Record], what: &'static str) -> Result<(), ControlError> {
-    if newest_position(history).is_some() {
+    if !newest_positions(history).is_empty() {
         let id = row.id.clone();
         return Err(ControlError::Guide { id, what });
     }

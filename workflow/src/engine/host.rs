@@ -60,9 +60,10 @@ impl Host for RunHost {
         self.inner.desks.desk(self.live.run, make)
     }
 
-    fn strayed(&self) -> Option<(Location, String)> {
-        let strayed = self.inner.strayed(self.live.run)?;
-        Some((strayed.visit, strayed.report))
+    fn strayed(&self, visit: &Location) -> Option<String> {
+        let mut strayed = self.inner.strayed(self.live.run).into_iter();
+        let strayed = strayed.find(|strayed| strayed.visit == *visit)?;
+        Some(strayed.report)
     }
 
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {

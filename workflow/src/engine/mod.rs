@@ -152,7 +152,7 @@ struct Runs {
     /// Threads that bodies of runs which have left occupy all the same.
     left_behind: HashMap<RunKey, Arc<Threads>>,
     /// Visits that this program cannot go on with.
-    strayed: HashMap<RunKey, Strayed>,
+    strayed: HashMap<RunKey, Vec<Strayed>>,
 }
 
 struct Alive(Arc<Inner>);
@@ -416,9 +416,9 @@ impl Inner {
         Ok(())
     }
 
-    /// The visit of a run that this program cannot go on with, if there is one.
-    pub(crate) fn strayed(&self, run: RunKey) -> Option<Strayed> {
-        self.runs().strayed.get(&run).cloned()
+    /// The visits of a run that this program cannot go on with.
+    pub(crate) fn strayed(&self, run: RunKey) -> Vec<Strayed> {
+        self.runs().strayed.get(&run).cloned().unwrap_or_default()
     }
 
     /// The threads that a run left behind.

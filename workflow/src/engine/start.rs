@@ -687,7 +687,8 @@ impl Inner {
             })),
             Exit::Strayed(strayed) => {
                 tracing::warn!(run = %live.id, visit = %strayed.visit, "its code does not fit its records: {}", strayed.report);
-                self.runs().strayed.insert(live.run, strayed);
+                let mut runs = self.runs();
+                runs.strayed.entry(live.run).or_default().push(strayed);
                 None
             }
             // Rolled back before it comes here.

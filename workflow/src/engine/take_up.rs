@@ -102,10 +102,13 @@ impl Inner {
         };
         let mut alive = alive(&*self.codec, &history);
         let strayed = self.strayed(row.key);
-        alive.retain(|alive| {
-            let of = strayed.as_ref().map(|strayed| &strayed.visit);
-            of != Some(&alive.visit)
-        });
+        for alive in &mut alive {
+            let visit = alive.visit.as_ref();
+            if visit.is_some_and(|visit| strayed.iter().any(|it| it.visit == *visit)) {
+                alive.visit = None;
+                alive.earlier.clear();
+            }
+        }
         Replay::load_alive(history, self.code, row.standing(), &alive)
     }
 

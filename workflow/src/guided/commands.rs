@@ -4,8 +4,10 @@
 //! 2. A command that was obeyed before, by its key, is not obeyed again.
 
 use super::decide::{Asked, Landing};
-use super::desk::{Answer, Answering, Ask, Command};
+use super::desk::{Answer, Answering, Ask, Command, Key};
 use super::flow::FlowState;
+use super::levels::Level;
+use super::nested::was_given_up;
 use super::refused::Refused;
 use super::run::{Guide, guarded};
 
@@ -23,15 +25,20 @@ impl<S: FlowState> Guide<S> {
             key,
             answer,
         } = ask;
-        if let Some(revision) = key
-            .as_ref()
-            .and_then(|key| self.now.position.answer_to(key))
-        {
+        self.catch_up();
+        let known = |key: &String| {
+            let own = self.now.position.answer_to(key);
+            own.or_else(|| self.desk.levels.answer_to(key))
+        };
+        if let Some(revision) = key.as_ref().and_then(known) {
             return self.answer_again(command.asked(), revision, answer);
         }
         let revision = self.now.position.revision;
         let admitted = match at {
             Some(at) if at != revision => Err(Refused::Stale { revision }),
+            _ if self.goes_within(command.asked()) => {
+                return self.press_within(command.asked(), answer, key);
+            }
             _ => self.admit(command.asked()),
         };
         if let Err(refused) = admitted {
@@ -49,14 +56,62 @@ impl<S: FlowState> Guide<S> {
             Command::Cancel => self.cancel(answer, key),
             Command::Rollback => self.roll_back(answer, key),
             Command::Start(state) => self.start(state, answer, key),
+            Command::EditWithin(path, edit) => match self.desk.levels.at(&path) {
+                Some(level) => level.with(|inner| inner.edit(edit, answer, key)),
+                None => self.owe(answer, Err(Refused::NotThere)),
+            },
+            Command::CancelWithin(path) => self.cancel_within(path, answer, key),
         }
     }
 
-    fn admit(&self, asked: Asked) -> Result<(), Refused> {
-        asked.admit(self.now.position.status)?;
+    /// Whether a command is for a flow in the stage: that waits for the person, and this one for that.
+    fn goes_within(&self, asked: Asked) -> bool {
+        let moves = matches!(
+            asked,
+            Asked::Next | Asked::Back | Asked::Skip | Asked::Retry | Asked::Check
+        );
+        moves && !self.desk.levels.outside_in().is_empty()
+    }
+
+    /// Gives a command to the innermost flow. What has no place there falls outward.
+    fn press_within(&mut self, asked: Asked, answering: Answering, key: Key) {
+        let mut ask = (answering, key);
+        let mut over = false;
+        for level in self.desk.levels.outside_in().into_iter().rev() {
+            match level.with(|inner| inner.press(asked, ask.0, ask.1, over)) {
+                Some(fallen) => ask = fallen,
+                None => return,
+            }
+            over = true;
+        }
+        let (answering, key) = ask;
+        if self.now.position.history().nth(1).is_none() {
+            return self.owe(answering, Err(Refused::AtStart));
+        }
+        for given_up in self.give_up() {
+            let _ = given_up.send(Err(Refused::Busy));
+        }
+        self.back(answering, key);
+    }
+
+    pub(super) fn admit(&self, asked: Asked) -> Result<(), Refused> {
+        let status = self.now.position.status;
+        let failure = self.now.position.failure.as_ref();
+        let (skips, undoes) = (asked == Asked::Skip, asked == Asked::Rollback);
+        // Whoever gave up what is in the stage may pass the stage by; what waits in it is over when all is undone.
+        let waits = undoes
+            && self
+                .desk
+                .levels
+                .outside_in()
+                .last()
+                .is_some_and(Level::waits);
+        if !(waits || skips && was_given_up(status, failure)) {
+            asked.admit(status)?;
+        }
         // What leaves a stage is not in the position.
         let beside = matches!(asked, Asked::Edit | Asked::Cancel);
-        if self.doing.is_some() && !beside {
+        if self.doing.is_some() && !beside && !waits {
             return Err(Refused::Busy);
         }
         if !beside && self.gave_up && self.ground.stopping() > 0 {
@@ -82,7 +137,7 @@ impl<S: FlowState> Guide<S> {
         self.owe(answering, Ok(answer));
     }
 
-    fn next(&mut self, answering: Answering, key: Option<String>) {
+    pub(super) fn next(&mut self, answering: Answering, key: Option<String>) {
         let found = match guarded(|| self.course().check()) {
             Ok(found) => found,
             Err(refused) => return self.owe(answering, Err(refused)),
@@ -130,28 +185,28 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    fn back(&mut self, answering: Answering, key: Option<String>) {
+    pub(super) fn back(&mut self, answering: Answering, key: Option<String>) {
         match self.course().went_back(self.ground.now()) {
             Ok(next) => self.arrive(next, answering, key),
             Err(refused) => self.owe(answering, Err(refused)),
         }
     }
 
-    fn skip(&mut self, answering: Answering, key: Option<String>) {
+    pub(super) fn skip(&mut self, answering: Answering, key: Option<String>) {
         match self.ahead() {
             Ok(landing) => self.go(&landing, true, answering, key),
             Err(refused) => self.owe(answering, Err(refused)),
         }
     }
 
-    fn retry(&mut self, answering: Answering, key: Option<String>) {
+    pub(super) fn retry(&mut self, answering: Answering, key: Option<String>) {
         match self.course().retried(self.ground.now()) {
             Some(next) => self.arrive(next, answering, key),
             None => self.owe(answering, Err(Refused::NothingToRetry)),
         }
     }
 
-    fn check(&mut self, answering: Answering, key: Option<String>) {
+    pub(super) fn check(&mut self, answering: Answering, key: Option<String>) {
         let found = match guarded(|| self.course().check()) {
             Ok(found) => found,
             Err(refused) => return self.owe(answering, Err(refused)),

@@ -327,6 +327,8 @@ impl<S> Course<'_, S> {
     /// Stands at a stage and, if it has a body, begins that.
     fn enter(&self, next: &mut Position, at: &StageName, entry: Entry, now: Timestamp) {
         next.settle();
+        // What a flow in the stage was left from is over.
+        next.live = None;
         let hooks = self.plan().hooks(at);
         let works = hooks.is_some_and(|hooks| hooks.body.is_some());
         let keeps =

@@ -5,9 +5,10 @@
 //! 3. A guard that panics has not said yes. Only those who asked are told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::desk::{Answer, Answering};
+use super::desk::{Answer, Answering, Key};
 use super::flow::FlowState;
 use super::refused::Refused;
 use super::run::{Guide, guarded, said};
@@ -16,27 +17,59 @@ use crate::context::{BoxFut, Up};
 /// A decision that is open.
 pub(super) struct Deciding {
     guard: BoxFut<'static, bool>,
+    /// The flow in a stage that it is about; the guide, if there is none.
+    within: Option<String>,
     /// Those who asked, with their keys.
-    asked: Vec<(Answering, Option<String>)>,
+    asked: Vec<(Answering, Key)>,
     /// When its time is up, if that is limited.
     late: Option<BoxFut<'static, ()>>,
     _up: Up,
 }
 
 impl<S: FlowState> Guide<S> {
-    pub(super) fn cancel(&mut self, answering: Answering, key: Option<String>) {
+    pub(super) fn cancel(&mut self, answering: Answering, key: Key) {
+        self.ask_to_leave(None, answering, key);
+    }
+
+    /// Gives up a flow in a stage, and what is in it.
+    pub(super) fn cancel_within(&mut self, path: String, answering: Answering, key: Key) {
+        match self.desk.levels.at(&path) {
+            Some(_) => self.ask_to_leave(Some(path), answering, key),
+            None => self.owe(answering, Err(Refused::NotThere)),
+        }
+    }
+
+    /// Asks the guards: of the outermost flow that is to be left first.
+    fn ask_to_leave(&mut self, within: Option<String>, answering: Answering, key: Key) {
         if let Some(deciding) = &mut self.deciding {
-            deciding.asked.push((answering, key));
+            if deciding.within == within {
+                deciding.asked.push((answering, key));
+            } else {
+                self.owe(answering, Err(Refused::Busy));
+            }
             return;
         }
-        let Some(guard) = self.flow.plan().exit.clone() else {
+        let own = self.flow.plan().exit.clone();
+        let own = own.filter(|_| within.is_none());
+        let levels = Arc::clone(&self.desk.levels);
+        if own.is_none() && levels.outside_in().is_empty() {
             return self.give_in(vec![(answering, key)]);
-        };
+        }
         let state = self.now.state.clone();
-        match guarded(|| guard(state)) {
-            Ok(guard) => {
+        match guarded(|| own.map(|guard| guard(state))) {
+            Ok(own) => {
+                levels.set_deciding(true);
+                let of = within.clone();
+                let guard = Box::pin(async move {
+                    let may = match own {
+                        Some(guard) => guard.await,
+                        None => true,
+                    };
+                    may && levels.may_leave(of).await
+                });
                 self.deciding = Some(Deciding {
                     guard,
+                    within,
                     asked: vec![(answering, key)],
                     late: self
                         .flow
@@ -71,10 +104,20 @@ impl<S: FlowState> Guide<S> {
             Ok(Poll::Ready(false)) => Some(Refused::GuardSaidNo),
             Err(panic) => Some(Refused::Panicked(said(&*panic))),
         };
-        let asked = self.deciding.take().map(|deciding| deciding.asked);
-        let asked = asked.unwrap_or_default();
+        let Some(Deciding { within, asked, .. }) = self.deciding.take() else {
+            return true;
+        };
+        self.desk.levels.set_deciding(false);
         match refused {
-            None => self.give_in(asked),
+            None => match within.map(|path| self.desk.levels.at(&path)) {
+                None => self.give_in(asked),
+                Some(Some(level)) => level.with(|inner| inner.cancelled(asked)),
+                Some(None) => {
+                    for (answering, _) in asked {
+                        self.owe(answering, Err(Refused::NotThere));
+                    }
+                }
+            },
             Some(refused) => {
                 for (answering, _) in asked {
                     self.owe(answering, Err(refused.clone()));
@@ -85,8 +128,14 @@ impl<S: FlowState> Guide<S> {
     }
 
     /// Cancels the guide: what it is at is given up.
-    fn give_in(&mut self, asked: Vec<(Answering, Option<String>)>) {
+    fn give_in(&mut self, asked: Vec<(Answering, Key)>) {
+        // Those within first: each says of itself that it was given up.
+        for level in self.desk.levels.inside_out() {
+            level.with(|inner| inner.cancelled(Vec::new()));
+        }
+        self.catch_up();
         let mut given_up = self.give_up();
+        given_up.extend(self.desk.levels.waiting());
         given_up.extend(self.held.drain(..).map(|held| held.answer));
         let mut next = self.course().cancelled(self.ground.now());
         let revision = next.revision;

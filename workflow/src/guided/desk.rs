@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::decide::Asked;
 use super::flow::FlowState;
+use super::levels::{Editing, Levels};
 use super::migrate::Unfit;
 use super::observing::Observers;
 use super::position::{Problem, StageName, Status};
@@ -41,6 +42,10 @@ pub(super) enum Command<S> {
     Cancel,
     Rollback,
     Start(S),
+    /// Changes the data of the flow in a stage that lies there.
+    EditWithin(String, Editing),
+    /// Gives up the flow in a stage that lies there.
+    CancelWithin(String),
 }
 
 impl<S> Command<S> {
@@ -51,8 +56,8 @@ impl<S> Command<S> {
             Self::Skip => Asked::Skip,
             Self::Retry => Asked::Retry,
             Self::Check => Asked::Check,
-            Self::Edit(_) => Asked::Edit,
-            Self::Cancel => Asked::Cancel,
+            Self::Edit(_) | Self::EditWithin(..) => Asked::Edit,
+            Self::Cancel | Self::CancelWithin(_) => Asked::Cancel,
             Self::Rollback => Asked::Rollback,
             Self::Start(_) => Asked::Start,
         }
@@ -64,9 +69,14 @@ impl<S> Command<S> {
 pub(super) enum Answer {
     /// The guide is at this stage, or at its end.
     At(Option<StageName>),
+    /// A flow in a stage is at this stage of its own.
+    Inside(String, StageName),
     Found(Vec<Problem>),
     Revision(u64),
 }
+
+/// The key of whoever asked.
+pub(super) type Key = Option<String>;
 
 /// Whoever waits for an answer.
 pub(super) type Answering = oneshot::Sender<Result<Answer, Refused>>;
@@ -87,6 +97,8 @@ pub(super) struct Shown<S> {
 
 pub(super) struct Desk<S> {
     inner: Mutex<Inner<S>>,
+    /// Who waits for the end of a body is among these, whether the loop is there meanwhile or not.
+    pub(super) levels: Arc<Levels>,
     shown: watch::Sender<Shown<S>>,
     pub(super) observers: Observers<S>,
 }
@@ -100,8 +112,6 @@ struct Inner<S> {
     parting: Option<Parting<S>>,
     /// Whoever opens the guide waits for it to be shown.
     wanted: bool,
-    /// Who waits for the end of the body under way, whether the loop is there meanwhile or not.
-    waiting: Vec<Answering>,
     /// How many wait for the guide to be opened, and who is told when the last of them goes.
     openers: usize,
     deserted: Option<Waker>,
@@ -144,14 +154,19 @@ pub(super) enum Laid {
 
 impl<S> Desk<S> {
     pub(super) fn new() -> Self {
+        Self::within(Arc::default())
+    }
+
+    /// That of a flow in a stage. Nobody comes to it.
+    pub(super) fn within(levels: Arc<Levels>) -> Self {
         Self {
+            levels,
             inner: Mutex::new(Inner {
                 asks: VecDeque::new(),
                 present: false,
                 waker: None,
                 parting: None,
                 wanted: false,
-                waiting: Vec::new(),
                 openers: 0,
                 deserted: None,
             }),
@@ -203,7 +218,7 @@ impl<S> Desk<S> {
         self.shown
             .send_modify(|shown| before = std::mem::replace(&mut shown.closed, true));
         let asks = std::mem::take(&mut inner.asks);
-        let waiting = std::mem::take(&mut inner.waiting);
+        let waiting = self.levels.waiting();
         drop(inner);
         let asked = asks.into_iter().map(|ask| ask.answer);
         for answering in asked.chain(waiting) {
@@ -304,16 +319,6 @@ impl<S> Desk<S> {
         });
     }
 
-    /// Somebody waits for the end of the body that begins.
-    pub(super) fn wait(&self, answering: Answering) {
-        self.inner().waiting.push(answering);
-    }
-
-    /// Those who wait for the end of the body.
-    pub(super) fn waiting(&self) -> Vec<Answering> {
-        std::mem::take(&mut self.inner().waiting)
-    }
-
     /// The guide has come to its end: what is shown and answered when that is durable.
     pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
         self.inner().parting = Some(Parting {
@@ -336,7 +341,7 @@ impl<S: FlowState> context::Desk for Desk<S> {
                 let late = parting.as_ref().filter(|parting| parting.failed);
                 let revision = late.map(|parting| parting.view.revision);
                 let asks = std::mem::take(&mut inner.asks);
-                let waiting = std::mem::take(&mut inner.waiting);
+                let waiting = self.levels.waiting();
                 if let Some(Parting { view, owed, .. }) = parting {
                     self.observers.tell(&view);
                     self.show(view);
@@ -365,13 +370,18 @@ impl<S: FlowState> context::Desk for Desk<S> {
                 inner.parting = None;
                 // Dropped, they say that it stopped; that has to be known by then.
                 let asks = std::mem::take(&mut inner.asks);
-                let waiting = std::mem::take(&mut inner.waiting);
+                let waiting = self.levels.waiting();
                 drop(inner);
                 self.shown.send_modify(|shown| shown.stopped = Some(why));
                 drop((asks, waiting));
             }
         }
         false
+    }
+
+    fn shared(&self) -> Option<Arc<dyn std::any::Any + Send + Sync>> {
+        let levels: Arc<dyn std::any::Any + Send + Sync> = self.levels.clone();
+        Some(levels)
     }
 
     fn not_written(&self, error: &str) {

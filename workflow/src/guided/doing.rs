@@ -4,8 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::decide::Asked;
 use super::desk::{Answer, Answering};
 use super::flow::FlowState;
+use super::levels::Within as _;
+use super::nested::kind_of;
 use super::position::{Entry, Event, Failing, FailingKind, Position, Status, Visit};
 use super::refused::Refused;
 use super::run::{Guide, guarded, said};
@@ -108,7 +111,7 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn enter(&mut self, visit: &Visit, answering: Option<Answering>, new: bool) {
         // It may take long, and the guide may leave memory meanwhile.
         if let Some(answering) = answering {
-            self.desk.wait(answering);
+            self.desk.levels.wait(self.ground.base(), answering);
         }
         let (number, first) = (visit.number, visit.first);
         let keeps = (first < number).then(|| number - 1);
@@ -123,7 +126,8 @@ impl<S: FlowState> Guide<S> {
         };
         let body = self.flow.plan().hooks(&visit.stage);
         let body = body.and_then(|hooks| hooks.body.clone());
-        let (cx, name) = (visiting.cx(), visit.stage.to_string());
+        let (cx, base) = (visiting.cx(), self.ground.base().clone());
+        let name = visit.stage.to_string();
         let pause = visit.not_before.filter(|at| *at > self.ground.now());
         let pause = pause.and_then(|until| visiting.pause(until));
         let code = Box::pin(async move {
@@ -133,7 +137,7 @@ impl<S: FlowState> Guide<S> {
                 std::future::poll_fn(|task| pause.poll(task)).await;
             }
             if new && keeps.is_some() {
-                guiding::keep(cx.clone(), name, first, number).await?;
+                guiding::keep(cx.clone(), base, name, first, number).await?;
             }
             body(stage).begin(cx).await
         });
@@ -150,7 +154,7 @@ impl<S: FlowState> Guide<S> {
 
     /// Goes on with the code under way; true when that led to anything.
     pub(super) fn poll_doing(&mut self, task: &mut Context<'_>) -> bool {
-        let decided = self.deciding.is_none();
+        let decided = !self.desk.levels.is_deciding();
         let Some(doing) = &mut self.doing else {
             return false;
         };
@@ -184,6 +188,7 @@ impl<S: FlowState> Guide<S> {
         let mut any = false;
         while let Some((wish, claimed)) = self.wishes.take() {
             any = true;
+            self.catch_up();
             let Wish::Edit(edit) = wish else {
                 claimed.answer(Ok(&self.now.state));
                 continue;
@@ -232,7 +237,7 @@ impl<S: FlowState> Guide<S> {
 
     /// The code under way is over, whatever it was at; gives those who wait for it.
     pub(super) fn give_up(&mut self) -> Vec<Answering> {
-        let mut waiting = self.desk.waiting();
+        let mut waiting = self.desk.levels.waiting_at(self.ground.base());
         let Some(doing) = self.doing.take() else {
             return waiting;
         };
@@ -279,6 +284,7 @@ impl<S: FlowState> Guide<S> {
     }
 
     fn body_ended(&mut self, ended: Result<(), Failing>) {
+        self.catch_up();
         let mut next = self.now.position.then();
         let stage = next.live.take().map(|live| live.stage);
         // An error is one of the code, or of a step, and comes again when that is replayed.
@@ -314,8 +320,16 @@ impl<S: FlowState> Guide<S> {
         if let Err(refused) = self.commit(next, state, None, follows) {
             answer = Err(self.end_short(short, &refused));
         }
-        for answering in self.desk.waiting() {
+        let base = self.ground.base().clone();
+        for answering in self.desk.levels.waiting_at(&base) {
             self.owe(answering, answer.clone());
+        }
+        // The flow in it came to its end by a `next` that goes on here.
+        for (answering, key) in self.desk.levels.following(&base) {
+            match &answer {
+                Ok(_) => drop(self.press(Asked::Next, answering, key, false)),
+                Err(refused) => self.owe(answering, Err(refused.clone())),
+            }
         }
     }
 
@@ -359,8 +373,8 @@ fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
     let at = failure.map(|failure| failure.location().to_string());
     let text = error.to_string();
     Failing {
-        kind: FailingKind::Error,
-        text: if text.is_empty() {
+        kind: kind_of(failure),
+        text: if text.trim().is_empty() {
             "it failed, and does not say why".to_owned()
         } else {
             text

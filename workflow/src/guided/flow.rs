@@ -1,6 +1,7 @@
 //! A flow: its graph, and the code behind it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
 use super::migrate::Migrations;
+use super::nested::AnyFlow;
 use super::observing::{Analytics, Sink, Told};
 use super::position::{Problems, StageName};
 use super::stage::{Stage, Undone, Work};
@@ -87,6 +89,8 @@ pub(super) struct Plan<S> {
     pub(super) exit: Option<ExitGuard<S>>,
     pub(super) reopens: bool,
     pub(super) migrations: Migrations,
+    /// The flows that may be in stages of it.
+    pub(super) nests: BTreeMap<String, Arc<dyn AnyFlow>>,
     pub(super) analytics: Option<Analytics<S>>,
     pub(super) sink: Option<Sink>,
     pub(super) hooks_timeout: Option<Duration>,
@@ -105,8 +109,10 @@ pub(super) struct UndoneStep<S> {
     place: String,
     pub(super) unknown: bool,
     pub(super) undo: StepUndo<S>,
-    /// How the ledger names it: the path of its site. It lives as long as the program, as a definition does.
+    /// The path of its site, below its flow. It lives as long as the program, as a definition does.
     pub(super) path: &'static str,
+    /// How the ledger names it when its flow is in a stage of another: with the flow's name before the path. Else by the path.
+    pub(super) within: &'static str,
 }
 
 /// The code behind a stage.
@@ -140,6 +146,7 @@ impl<S> Flow<S> {
             exit: None,
             reopens: false,
             migrations: Migrations::new(),
+            nests: BTreeMap::new(),
             analytics: None,
             sink: None,
             hooks_timeout: None,
@@ -208,6 +215,7 @@ pub struct FlowBuilder<S> {
     exit: Option<ExitGuard<S>>,
     reopens: bool,
     migrations: Migrations,
+    nests: BTreeMap<String, Arc<dyn AnyFlow>>,
     analytics: Option<Analytics<S>>,
     sink: Option<Sink>,
     hooks_timeout: Option<Duration>,
@@ -292,6 +300,13 @@ impl<S> FlowBuilder<S> {
         self
     }
 
+    /// Another flow may be in stages of this one: their code goes through it with [`Flow::guide`].
+    pub fn nests<T: FlowState>(mut self, flow: &Flow<T>) -> Self {
+        self.nests
+            .insert(flow.name().to_owned(), Arc::new(flow.clone()));
+        self
+    }
+
     /// How the data of a guide of version `from` becomes that of the next version. Of several, those that are needed are called one after
     /// the other, each once; a guide that was migrated is recorded as such before it is seen. When one fails, the guide is not opened,
     /// and stays as it was.
@@ -347,17 +362,19 @@ impl<S> FlowBuilder<S> {
         let graph = Graph::new(nodes.collect());
         let migrations: Vec<u32> = self.migrations.keys().copied().collect();
         Faults::of(&self.name, &graph, self.version, &migrations)?;
-        let stages = self.stages.into_iter().map(StageBuilder::into_hooks);
+        let stages = self.stages.into_iter();
+        let stages: Vec<_> = stages.map(|stage| stage.into_hooks(&self.name)).collect();
         Ok(Flow(Arc::new(Plan {
             name: self.name,
             version: self.version,
             fingerprint: graph.fingerprint(),
             graph,
-            stages: stages.collect(),
+            stages,
             history: self.history,
             exit: self.exit,
             reopens: self.reopens,
             migrations: self.migrations,
+            nests: self.nests,
             analytics: self.analytics,
             sink: self.sink,
             hooks_timeout: self.hooks_timeout,
@@ -600,6 +617,7 @@ impl<S> StageBuilder<S> {
                 ))
             }),
             path: "",
+            within: "",
         });
         self
     }
@@ -610,9 +628,11 @@ impl<S> StageBuilder<S> {
         self
     }
 
-    fn into_hooks(mut self) -> Hooks<S> {
+    fn into_hooks(mut self, flow: &str) -> Hooks<S> {
         for step in &mut self.steps {
-            step.path = Box::leak(format!("{}[]/{}", self.node.name, step.place).into_boxed_str());
+            let within = format!("{flow}/{}[]/{}", self.node.name, step.place);
+            step.within = Box::leak(within.into_boxed_str());
+            step.path = &step.within[flow.len() + 1..];
         }
         Hooks {
             steps: self.steps,

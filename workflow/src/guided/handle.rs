@@ -20,7 +20,7 @@ use super::run;
 use super::view::View;
 use crate::context::{self, Input};
 use crate::engine::{Engine, EngineBuilder, Entry, StartError};
-use crate::replay::{InvalidRunId, RunId, RunKey};
+use crate::replay::{InvalidRunId, Location, RunId, RunKey};
 use crate::store::StoreError;
 
 /// Why a guide was not opened.
@@ -171,9 +171,11 @@ impl<S: FlowState, K: StageKey> GuideAt<S, K> {
     /// # Cancel safety
     /// Nothing is changed by opening, so nothing is lost when this future is dropped.
     pub async fn open(self) -> Result<Option<Guide<S, K>>, OpenError> {
-        let id = RunId::new(self.id.as_str())?;
         let inner = &self.engine.inner;
+        // A guide that a workflow waits for has the id of a child run, which nobody else could start.
+        let id = RunId::from_stored(&self.id);
         let Some(row) = inner.store.find(&id).await? else {
+            RunId::new(self.id.as_str())?;
             return Ok(None);
         };
         if row.workflow != self.flow.name() {
@@ -323,6 +325,13 @@ pub enum Moved<K = StageName> {
     To(K),
     /// To the end.
     Finished,
+    /// A flow in the stage moved.
+    Inside {
+        /// The way to it.
+        path: String,
+        /// Its stage.
+        to: StageName,
+    },
 }
 
 impl<S: FlowState, K: StageKey> Guide<S, K> {
@@ -400,6 +409,16 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
         self.press(Command::Start(state), moved)
     }
 
+    /// A flow that is in a stage of this one, and whose data is a `T`: `path` is what the view says of it. It need not be there; what is
+    /// asked of it then is refused.
+    pub fn within<T: FlowState>(&self, path: impl Into<String>) -> Inside<S, T> {
+        Inside {
+            guide: self.untyped(),
+            path: path.into(),
+            data: PhantomData,
+        }
+    }
+
     /// Closes the guide in this process, for every handle on it: what runs is given up where it is, as when the process ends, and
     /// the view stays as it was. Commands that are under way, and later ones, get [`Refused::Closed`]. The guide itself is not changed:
     /// opened anew, it goes on.
@@ -416,16 +435,21 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
         inner.put_out(self.run).await;
     }
 
+    /// The same guide, with its stages called by their names.
+    fn untyped(&self) -> Guide<S> {
+        Guide {
+            engine: self.engine.clone(),
+            flow: self.flow.clone(),
+            id: self.id.clone(),
+            run: self.run,
+            desk: Arc::clone(&self.desk),
+            stages: PhantomData,
+        }
+    }
+
     fn press<T>(&self, command: Command<S>, read: fn(Answer) -> T) -> Press<S, T> {
         Press {
-            guide: Guide {
-                engine: self.engine.clone(),
-                flow: self.flow.clone(),
-                id: self.id.clone(),
-                run: self.run,
-                desk: Arc::clone(&self.desk),
-                stages: PhantomData,
-            },
+            guide: self.untyped(),
             command,
             at: None,
             key: None,
@@ -524,6 +548,7 @@ fn moved<K: StageKey>(answer: Answer) -> Moved<K> {
         Answer::At(Some(stage)) => {
             Moved::To(K::of(&stage).expect("a guide moves to stages of its flow"))
         }
+        Answer::Inside(path, to) => Moved::Inside { path, to },
         _ => Moved::Finished,
     }
 }
@@ -597,7 +622,7 @@ impl<S: FlowState, T: 'static> Press<S, T> {
             Reopening::None(at, key) => (at, key),
             // What it was asked for is in its position.
             Reopening::RollsBack(held) => {
-                guide.desk.wait(answer);
+                guide.desk.levels.wait(&Location::root(), answer);
                 drop(held);
                 guide.engine.inner.wake(guide.run);
                 return guide.answered(answered).await.map(read);
@@ -627,6 +652,47 @@ impl<S: FlowState, T: 'static> IntoFuture for Press<S, T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.give())
+    }
+}
+
+/// A flow in a stage of a guide. Made by [`Guide::within`].
+pub struct Inside<S, T> {
+    guide: Guide<S>,
+    path: String,
+    data: PhantomData<fn() -> T>,
+}
+
+impl<S, T> fmt::Debug for Inside<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside")
+            .field("guide", &self.guide)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: FlowState, T: FlowState> Inside<S, T> {
+    /// It as it stands, if it is there and its data is a `T`.
+    pub fn view(&self) -> Option<Arc<View<T>>> {
+        let level = self.guide.desk.levels.at(&self.path)?;
+        let (_, view) = level.shows?;
+        view.downcast().ok()
+    }
+
+    /// Changes the person's data in it.
+    pub fn edit(&self, edit: impl FnOnce(&mut T) + Send + 'static) -> Press<S, u64> {
+        let edit = Box::new(move |data: &mut dyn Any| {
+            let data = data.downcast_mut();
+            data.map(edit).is_some()
+        });
+        let command = Command::EditWithin(self.path.clone(), edit);
+        self.guide.press(command, revision)
+    }
+
+    /// Gives it up, and not what it is in: the code that awaits it gets a failure.
+    pub fn cancel(&self) -> Press<S, u64> {
+        let command = Command::CancelWithin(self.path.clone());
+        self.guide.press(command, revision)
     }
 }
 

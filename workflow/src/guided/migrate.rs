@@ -163,7 +163,8 @@ async fn step_over(step: &Migration, data: Value, token: &Cancellation) -> Resul
 /// Where the guide stands, as a position of this version.
 fn carried_over<S>(position: Position, flow: &Flow<S>) -> Position {
     let from = position.version;
-    let mut next = position.then();
+    let mut next = position;
+    next.events.clear();
     next.version = flow.version();
     next.fingerprint = flow.plan().fingerprint;
     if let Some(live) = next.live.take() {

@@ -40,6 +40,50 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Flows in stages of others
+//!
+//! The body of a stage may go through another flow: it is part of the same guide. `next` goes to the innermost, and from its end it
+//! leads on in the one around it; `back` at its first stage leads back out of it. [`View::nested`](field@View::nested) shows it, and [`Guide::within`]
+//! reaches it. In a workflow the same call is a child run, which is driven by whoever opens its id.
+//!
+//! ```
+//! use workflow::guided::{Flow, Moved, stage};
+//! use workflow::{Engine, Failure, MemoryStore, fragment};
+//!
+//! #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
+//! struct Bank {
+//!     iban: String,
+//! }
+//!
+//! #[fragment]
+//! async fn bills(billing: Flow<Bank>) -> Result<(), Failure> {
+//!     let _bank = billing.guide(Bank::default()).await?;
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let billing = Flow::<Bank>::builder("billing")
+//!     .stage(stage("account").start().terminal())
+//!     .build()?;
+//! let within = billing.clone();
+//! let flow = Flow::<()>::builder("order")
+//!     .nests(&billing)
+//!     .stage(stage("basket").start().to("pay"))
+//!     .stage(stage("pay").body(move |_| bills(within.clone())).terminal())
+//!     .build()?;
+//! let engine = Engine::builder().guided(&flow).store(MemoryStore::new()).build().await?;
+//!
+//! let guide = engine.guided(&flow, "order 7").open_or_start(|| ()).await?;
+//! let moved = guide.next().await?;
+//! assert!(matches!(moved, Moved::Inside { path, .. } if path == "pay/guide"));
+//! let bank = guide.within::<Bank>("pay/guide");
+//! bank.edit(|bank| bank.iban = "DE1".into()).await?;
+//! assert_eq!(guide.next().await?, Moved::Finished);
+//! # Ok(())
+//! # }
+//! ```
 
 mod commands;
 mod decide;
@@ -51,7 +95,9 @@ mod flow;
 mod graph;
 mod handle;
 mod key;
+mod levels;
 mod migrate;
+mod nested;
 mod observing;
 mod position;
 mod refused;
@@ -64,10 +110,11 @@ mod view;
 pub use faults::{Fault, Faults};
 pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, stage};
 pub use graph::{Exit, Graph, Node};
-pub use handle::{Changes, Guide, GuideAt, Moved, OpenError, Press};
+pub use handle::{Changes, Guide, GuideAt, Inside, Moved, OpenError, Press};
 pub use key::{Guided, StageKey};
+pub use nested::{Nest, Nesting};
 pub use observing::{Heard, Observer, Told};
 pub use position::{Entry, Event, Failing, FailingKind, Problem, Problems, StageName, Status};
 pub use refused::Refused;
 pub use stage::{Edit, Editing, Stage, Undone};
-pub use view::{Actions, Progress, StageView, View};
+pub use view::{Actions, NestedView, Progress, StageView, View};

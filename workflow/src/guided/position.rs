@@ -193,6 +193,8 @@ pub enum FailingKind {
     Interrupted,
     /// It took longer than the stage's time limit.
     TimedOut,
+    /// A flow in it was given up by the person.
+    NestedCancelled,
     /// The code does not fit what is recorded of it. That is not recorded: code that fits goes on by itself.
     Diverged,
 }
@@ -293,6 +295,9 @@ pub enum Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     pub(super) format: u32,
+    /// The flow, of one that is in a stage of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) flow: Option<String>,
     pub(super) version: u32,
     pub(super) fingerprint: u64,
     pub(super) revision: u64,
@@ -342,6 +347,7 @@ impl Position {
     pub(super) fn idle(version: u32, fingerprint: u64) -> Self {
         Self {
             format: FORMAT,
+            flow: None,
             version,
             fingerprint,
             revision: 0,

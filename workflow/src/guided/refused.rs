@@ -39,6 +39,8 @@ pub enum Refused {
     Finished,
     /// The stage was entered, and its body failed. The view has the failure, too.
     Failed(Failing),
+    /// No flow of that data is in a stage there.
+    NotThere,
     /// What the stage does when it is left failed: the person stays.
     Leave(Failing),
     /// An exit guard took longer than hooks may. Nothing changed.
@@ -82,6 +84,7 @@ impl fmt::Display for Refused {
             Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),
             Self::AlreadyStarted => f.write_str("it was started before"),
             Self::Cancelled => f.write_str("it was cancelled"),
+            Self::NotThere => f.write_str("no such flow is in a stage there"),
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),
             Self::Leave(failing) => write!(f, "the stage could not be left: {failing}"),

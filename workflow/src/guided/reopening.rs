@@ -12,7 +12,7 @@ use super::refused::Refused;
 use super::view::View;
 use crate::context::guiding;
 use crate::engine::{Coming, ControlError};
-use crate::replay::{Body, Record, position_location};
+use crate::replay::{Body, Location, Record, position_location};
 use crate::store::{Appended, Loaded, StoreError};
 
 /// What came of looking at whether the guide has ended.
@@ -90,7 +90,12 @@ impl<S: FlowState> Guide<S> {
             command: key.clone().filter(|_| rolls_back),
         };
         let end = std::slice::from_ref(end);
-        let rewrite = inner.going_on(&row, end, position_location(revision), body);
+        let rewrite = inner.going_on(
+            &row,
+            end,
+            position_location(&Location::root(), revision),
+            body,
+        );
         match inner.store.rewrite(vec![rewrite]).await.map_err(unread)? {
             Appended::Applied | Appended::AlreadyApplied => {}
             _ => return Err(Refused::Busy),

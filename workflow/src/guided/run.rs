@@ -6,24 +6,30 @@
 //! 3. The code of a stage begins after the position that says so is durable. So a guide that was cut off says where.
 //! 4. User code is called outside of every lock, and a panic in it changes nothing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+use serde_json::Value;
 
 use super::decide::{Course, Landing};
 use super::deciding::Deciding;
 use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
 use super::doing::{Doing, What};
 use super::flow::{Flow, FlowState, Interrupt};
+use super::levels::path_of;
 use super::migrate::{Abandoned, Unfit, Written, migrated};
+use super::nested::{AnyFlow, all_of};
 use super::position::{Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
 use crate::context::{Args, Body, Cancellation, Ground, Park, guiding};
-use crate::replay::{self, Alive, Finished, Held, Noted, Noting, ParkReason, Record, Undoing};
+use crate::replay::{
+    self, Alive, Finished, Held, Location, Noted, Noting, ParkReason, Record, Undoing,
+};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
@@ -49,27 +55,52 @@ pub(super) fn alive<S: FlowState>(
     flow: &Flow<S>,
 ) -> impl Fn(&dyn Codec, &[Record]) -> Vec<Alive> + use<S> {
     let version = flow.version();
+    let nests = all_of(&flow.plan().nests).into_iter();
+    let versions: BTreeMap<String, u32> = nests
+        .map(|flow| (flow.name().to_owned(), flow.version()))
+        .collect();
     move |codec, history| {
-        let newest = guiding::position_of::<Written>(codec, history);
-        // What does not decode is found again, and told of, when the code reads it. What another version began is over.
-        let newest = newest.ok().flatten().map(|newest| newest.position);
-        let newest = newest.filter(|newest| newest.version == version);
-        let alive = newest.and_then(|it| it.live).map(|live| {
-            let at = |number| guiding::visit_location(live.stage.as_str(), number);
-            Alive {
-                visit: at(live.number),
-                earlier: (live.first..live.number).map(at).collect(),
-            }
-        });
-        alive.into_iter().collect()
+        // What does not decode is found again, and told of, when the code reads it.
+        let mut alive: Vec<_> = guiding::positions_of::<Written>(codec, history)
+            .into_iter()
+            .map(|(base, Written { position })| {
+                // What another version began is over.
+                let current = match &position.flow {
+                    None => position.version == version,
+                    Some(flow) => versions.get(flow) == Some(&position.version),
+                };
+                let live = position.live.filter(|_| current);
+                let at = |stage: &str, number| guiding::visit_location(&base, stage, number);
+                let earlier = live.as_ref().map(|live| {
+                    let earlier = live.first..live.number;
+                    let earlier = earlier.map(|number| at(live.stage.as_str(), number));
+                    earlier.collect()
+                });
+                Alive {
+                    visit: live.map(|live| at(live.stage.as_str(), live.number)),
+                    earlier: earlier.unwrap_or_default(),
+                    base,
+                }
+            })
+            .collect();
+        if !alive.iter().any(|alive| alive.base.is_root()) {
+            alive.push(Alive {
+                base: Location::root(),
+                visit: None,
+                earlier: Vec::new(),
+            });
+        }
+        alive
     }
 }
 
 /// Where a guide stands when it is driven again: as recorded, or as migrated.
-enum Newest<S> {
-    None,
+pub(super) enum Newest<S> {
+    /// Nowhere: it begins with this.
+    None(S),
     Recorded(Snapshot<S>),
-    Migrated(Snapshot<S>),
+    /// With the flows in stages of it that were migrated, too, by where they lie.
+    Migrated(Snapshot<S>, Vec<(Location, Snapshot<Value>)>),
 }
 
 fn desk<S: FlowState>(ground: &Ground) -> Result<Arc<Desk<S>>, Park> {
@@ -89,20 +120,35 @@ async fn newest<S: FlowState>(
     desk: &Desk<S>,
 ) -> Result<Newest<S>, Park> {
     let Some(written) = ground.position::<Written>()? else {
-        return Ok(Newest::None);
+        return Ok(Newest::None(ground.input(INITIAL)?));
     };
-    if written.position.version == flow.version() {
-        let recorded = ground.position()?;
-        return Ok(recorded.map_or(Newest::None, Newest::Recorded));
+    let own = written.position.version == flow.version();
+    let flows = all_of(&flow.plan().nests);
+    let within = ground.positions_within::<Written>();
+    let root = (Location::root(), written);
+    let around: Vec<_> = within.iter().chain([&root]).cloned().collect();
+    let old: Vec<_> = within
+        .into_iter()
+        // What another version of the flow around began is over, and so is what is in it.
+        .filter(|(base, _)| own && is_alive(base, &around))
+        .filter_map(|(base, Written { position })| {
+            let name = position.flow.as_ref()?;
+            let flow = flows.iter().find(|flow| flow.name() == name)?;
+            let moves = !position.status.is_final() && flow.version() != position.version;
+            moves.then(|| (base, Arc::clone(flow)))
+        })
+        .collect();
+    if own && old.is_empty() {
+        return match ground.position()? {
+            Some(recorded) => Ok(Newest::Recorded(recorded)),
+            None => Ok(Newest::None(ground.input(INITIAL)?)),
+        };
     }
-    let Some(recorded) = ground.position::<Snapshot<serde_json::Value>>()? else {
-        return Ok(Newest::None);
-    };
     desk.arrive();
-    let input = ground.input(INITIAL)?;
     let _up = ground.stay_up();
+    ground.before_code(true);
     let token = Abandoned(Cancellation::default());
-    let mut migrating = std::pin::pin!(migrated(flow, recorded, input, &token.0));
+    let mut migrating = std::pin::pin!(migrate_all(ground, flow, own, old, &token.0));
     let mut awaited = false;
     let migrated = std::future::poll_fn(|task| {
         if let Poll::Ready(migrated) = migrating.as_mut().poll(task) {
@@ -110,15 +156,16 @@ async fn newest<S: FlowState>(
         }
         let waits = desk.openers(task) > 0;
         if awaited && !waits {
-            return Poll::Ready(Err(Unfit::GivenUp {
+            return Poll::Ready(Ok(Err(Unfit::GivenUp {
                 flow: flow.name().to_owned(),
-            }));
+            })));
         }
         awaited = waits;
         Poll::Pending
     })
-    .await;
-    migrated.map(Newest::Migrated).map_err(|unfit| {
+    .await?;
+    ground.before_code(false);
+    migrated.map_err(|unfit| {
         let detail = unfit.to_string();
         desk.refuse(unfit);
         Park {
@@ -127,6 +174,63 @@ async fn newest<S: FlowState>(
             detail,
         }
     })
+}
+
+/// Whether a flow lies in what is under way of all flows around it.
+fn is_alive(base: &Location, positions: &[(Location, Written)]) -> bool {
+    let mut around = positions
+        .iter()
+        .filter(|(around, _)| around != base && base.is_under(around));
+    around.all(|(around, Written { position })| {
+        position.live.as_ref().is_some_and(|live| {
+            let visit = guiding::visit_location(around, live.stage.as_str(), live.number);
+            base.is_under(&visit)
+        })
+    })
+}
+
+/// Migrates a guide, and the flows that are under way in its stages. Nothing is written before all of them are.
+async fn migrate_all<S: FlowState>(
+    ground: &Ground,
+    flow: &Flow<S>,
+    own: bool,
+    old: Vec<(Location, Arc<dyn AnyFlow>)>,
+    token: &Cancellation,
+) -> Result<Result<Newest<S>, Unfit>, Park> {
+    let newest = if own {
+        ground.position::<Snapshot<S>>()?
+    } else if let Some(recorded) = ground.position::<Snapshot<Value>>()? {
+        match migrated(flow, recorded, ground.input(INITIAL)?, token).await {
+            Ok(newest) => Some(newest),
+            Err(unfit) => return Ok(Err(unfit)),
+        }
+    } else {
+        None
+    };
+    let recorded: BTreeMap<_, _> = ground
+        .positions_within::<Snapshot<Value>>()
+        .into_iter()
+        .collect();
+    let mut within = Vec::new();
+    for (base, flow) in old {
+        let Some(recorded) = recorded.get(&base).cloned() else {
+            continue;
+        };
+        match flow.migrate(recorded, token).await {
+            Ok(newest) => within.push((base, newest)),
+            Err(unfit) => return Ok(Err(unfit)),
+        }
+    }
+    match newest {
+        Some(mut newest) => {
+            if own {
+                // What it did before is told already.
+                newest.position.events.clear();
+            }
+            Ok(Ok(Newest::Migrated(newest, within)))
+        }
+        None => Ok(Ok(Newest::None(ground.input(INITIAL)?))),
+    }
 }
 
 /// What a guide's history shows, when nobody drives it.
@@ -139,7 +243,7 @@ pub(super) async fn stored<S: FlowState>(
     let newest = match written.map(|written| written.position) {
         Some(position) if position.version != flow.version() => {
             // It is over: nothing is written of it any more.
-            let recorded = guiding::position_of::<Snapshot<serde_json::Value>>(codec, history)?;
+            let recorded = guiding::position_of::<Snapshot<Value>>(codec, history)?;
             let Some(recorded) = recorded else {
                 return Ok(None);
             };
@@ -195,22 +299,26 @@ struct Committing<S> {
 type Ended = Option<Finished>;
 
 impl<S: FlowState> Guide<S> {
-    fn open(
+    pub(super) fn open(
         ground: Ground,
         flow: Flow<S>,
         desk: Arc<Desk<S>>,
         newest: Newest<S>,
     ) -> Result<Self, Park> {
-        let (begins, migrated) = match newest {
-            Newest::None => (true, false),
-            Newest::Recorded(_) => (false, false),
-            Newest::Migrated(_) => (false, true),
-        };
+        let begins = matches!(newest, Newest::None(_));
+        let mut migrated = None;
         let now = match newest {
-            Newest::Recorded(newest) | Newest::Migrated(newest) => newest,
-            Newest::None => Snapshot {
-                position: Position::idle(flow.version(), flow.plan().fingerprint),
-                state: ground.input(INITIAL)?,
+            Newest::Recorded(newest) => newest,
+            Newest::Migrated(newest, within) => {
+                migrated = Some(within);
+                newest
+            }
+            Newest::None(state) => Snapshot {
+                position: Position {
+                    flow: (!ground.base().is_root()).then(|| flow.name().to_owned()),
+                    ..Position::idle(flow.version(), flow.plan().fingerprint)
+                },
+                state,
                 began: None,
                 initial: None,
             },
@@ -245,31 +353,46 @@ impl<S: FlowState> Guide<S> {
             gave_up: false,
             holds: false,
         };
+        let outermost = guide.is_outermost();
         let steps = guide.flow.plan().stages.iter().flat_map(|it| &it.steps);
-        guide.ground.undo_sites(steps.map(|step| Undoing {
-            path: step.path,
-            unknown: step.unknown,
+        guide.ground.undo_sites(steps.map(|step| {
+            let undoing = Undoing {
+                path: if outermost { step.path } else { step.within },
+                unknown: step.unknown,
+            };
+            (step.path, undoing)
         }));
         guide.desk.observers.know(&guide.flow);
-        guide.desk.arrive();
-        guide.ground.await_desk();
+        if outermost {
+            let within = guide.ground.positions_within::<Written>().into_iter();
+            let within = within.map(|(_, written)| written.position.revision).max();
+            let newest = guide.now.position.revision.max(within.unwrap_or_default());
+            let declared = all_of(&guide.flow.plan().nests).into_iter();
+            let declared = declared.map(|flow| flow.name().to_owned()).collect();
+            guide.desk.levels.begin(newest, declared);
+            guide.desk.arrive();
+            guide.ground.await_desk();
+        }
         if begins {
             guide.begin()?;
         } else {
+            let shows = migrated.is_none();
+            if let Some(within) = migrated {
+                guide.record(within)?;
+            }
             guide.stray();
             if let Some(live) = guide.now.position.live.clone() {
-                guide.holds = true;
-                guide.ground.hold_gate();
+                if guide.is_outermost() {
+                    guide.holds = true;
+                    guide.ground.hold_gate();
+                }
                 guide.enter(&live, None, false);
-            }
-            if migrated {
-                guide.record()?;
             }
             let rolls_back = guide.now.position.status == Status::RollingBack;
             if rolls_back && guide.now.position.failure.is_none() {
                 guide.undo();
             }
-            if !migrated {
+            if shows && guide.is_outermost() {
                 let view = View::of(&guide.flow, &guide.now, rolls_back);
                 guide.desk.show(Arc::new(view));
             }
@@ -286,34 +409,67 @@ impl<S: FlowState> Guide<S> {
         let Some(report) = self.ground.strayed(&stage, number) else {
             return;
         };
+        let base = self.ground.base().clone();
         let failing = Failing {
             kind: FailingKind::Diverged,
             text: format!("visit {number} of the stage `{stage}` cannot be gone on with: {report}"),
-            at: vec![guiding::visit_location(&stage, number).to_string()],
+            at: vec![guiding::visit_location(&base, &stage, number).to_string()],
         };
         self.now.position.fail(failing.clone());
         self.now.began = None;
         self.durable = self.now.clone();
-        for answering in self.desk.waiting() {
+        let levels = &self.desk.levels;
+        let waiting = if self.is_outermost() {
+            levels.waiting()
+        } else {
+            let following = levels.following(&base).into_iter();
+            let following = following.map(|(answering, _)| answering);
+            levels
+                .waiting_at(&base)
+                .into_iter()
+                .chain(following)
+                .collect()
+        };
+        for answering in waiting {
             give(vec![(answering, Err(Refused::Failed(failing.clone())))]);
         }
     }
 
-    /// A position that was migrated: it is shown when it is durable.
-    fn record(&mut self) -> Result<(), Park> {
-        let Snapshot {
-            position, state, ..
-        } = self.now.clone();
-        let recorded = self.commit(position, state, None, false);
-        recorded.map_err(|refused| Park {
+    /// Records what was migrated, in one batch. It is shown when that is durable.
+    fn record(&mut self, within: Vec<(Location, Snapshot<Value>)>) -> Result<(), Park> {
+        let park = |detail: String| Park {
             location: None,
             reason: ParkReason::Encode,
-            detail: refused.to_string(),
-        })
+            detail,
+        };
+        for (base, mut newest) in within {
+            let revision = self.desk.levels.revision() + 1;
+            newest.position.revision = revision;
+            let noted = self.ground.note_within(&base, revision, &newest);
+            noted.map_err(|error| park(error.to_string()))?;
+            self.desk.levels.came_to(revision);
+        }
+        self.catch_up();
+        let mut position = self.now.position.clone();
+        position.revision += 1;
+        let state = self.now.state.clone();
+        let recorded = self.commit(position, state, None, false);
+        recorded.map_err(|refused| park(refused.to_string()))
+    }
+
+    /// It is no flow in a stage of another.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.ground.base().is_root()
+    }
+
+    /// Its next revision comes after those of all flows of the guide.
+    pub(super) fn catch_up(&mut self) {
+        self.now.position.revision = self.desk.levels.revision();
     }
 
     /// The first position.
     fn begin(&mut self) -> Result<(), Park> {
+        self.catch_up();
         let now = self.ground.now();
         let started = guarded(|| self.course().started(now)).and_then(|started| started);
         let started = started.map_err(|refused| Park {
@@ -330,11 +486,21 @@ impl<S: FlowState> Guide<S> {
                 detail: refused.to_string(),
             });
         }
+        if !self.is_outermost() && !self.now.position.status.is_final() {
+            // Whoever came to the stage has come to this.
+            let base = self.ground.base().clone();
+            for answering in self.desk.levels.come_to(&base) {
+                match self.now.position.live {
+                    Some(_) => self.desk.levels.wait(&base, answering),
+                    None => self.owe(answering, Ok(self.here())),
+                }
+            }
+        }
         self.enter_live(None);
         Ok(())
     }
 
-    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Result<Finished, Park>> {
+    pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Result<Finished, Park>> {
         loop {
             self.poll_committing(task);
             if let Some(finished) = self.finished()? {
@@ -355,6 +521,9 @@ impl<S: FlowState> Guide<S> {
                 self.obey(held);
                 continue;
             }
+            if self.is_outermost() && self.desk.levels.take_changed() {
+                self.show();
+            }
             match self.desk.poll_ask(task) {
                 Poll::Ready(ask) => self.obey(ask),
                 Poll::Pending => return Poll::Pending,
@@ -363,7 +532,7 @@ impl<S: FlowState> Guide<S> {
     }
 
     /// Shows what is durable by now, and answers those who waited for it.
-    fn poll_committing(&mut self, task: &Context<'_>) {
+    pub(super) fn poll_committing(&mut self, task: &Context<'_>) {
         while let Some(next) = self.committing.front() {
             if !next.follows && self.ground.poll_noted(next.noted, task).is_pending() {
                 return;
@@ -373,19 +542,36 @@ impl<S: FlowState> Guide<S> {
                 // Before it is shown: whoever sees it and observes then is told of what comes after.
                 let view = self.shown();
                 self.desk.observers.tell(&view);
-                self.desk.show(view);
+                self.present(view);
                 give(owed);
             }
         }
     }
 
     pub(super) fn show(&self) {
-        self.desk.show(self.shown());
+        self.present(self.shown());
     }
 
     fn shown(&self) -> Arc<View<S>> {
         let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
-        Arc::new(View::of(&self.flow, &self.durable, busy))
+        let view = View::of(&self.flow, &self.durable, busy);
+        if !self.is_outermost() {
+            return Arc::new(view);
+        }
+        let shows = self.desk.levels.outside_in().into_iter();
+        let nested = shows.filter_map(|level| level.shows.map(|(view, _)| view));
+        // What it is at is not durable yet where nothing is in it: then nothing is shown of that.
+        Arc::new(view.with(nested.collect()))
+    }
+
+    /// To the drivers, or, of a flow in a stage, to the flows around it.
+    fn present(&self, view: Arc<View<S>>) {
+        if self.is_outermost() {
+            return self.desk.show(view);
+        }
+        let base = self.ground.base();
+        let shown = view.nested(path_of(base), self.flow.name());
+        self.desk.levels.show(base, (shown, view));
     }
 
     /// What the run ends with, if the guide has come to its end. What was to be shown then is shown when that is durable.
@@ -397,6 +583,27 @@ impl<S: FlowState> Guide<S> {
             Status::Cancelled => Finished::Cancelled,
             _ => Finished::Completed(guiding::result(&self.ground, &self.now.state)?),
         };
+        if !self.is_outermost() {
+            // A `next` that led to the end goes on in the flow around this one.
+            let levels = Arc::clone(&self.desk.levels);
+            let around = levels.around(self.ground.base());
+            let beside = levels.beside(self.ground.base());
+            for committing in &mut self.committing {
+                for (answering, answer) in std::mem::take(&mut committing.owed) {
+                    let ends = answer == Ok(Answer::At(None));
+                    match &beside {
+                        // The stage is not over: another flow is in it.
+                        Some((path, at)) if ends => {
+                            let answer = Answer::Inside(path.clone(), at.clone());
+                            committing.owed.push((answering, Ok(answer)));
+                        }
+                        None if ends => levels.follow(&around, answering, None),
+                        _ => committing.owed.push((answering, answer)),
+                    }
+                }
+            }
+            return Ok(Some(finished));
+        }
         let owed = self.committing.drain(..).flat_map(|next| next.owed);
         let owed = owed.collect();
         let view = View::of(&self.flow, &self.now, false);
@@ -410,13 +617,32 @@ impl<S: FlowState> Guide<S> {
         let Poll::Ready(Held { effects, .. }) = self.ground.poll_gate(task) else {
             return false;
         };
+        // What runs in a flow in the stage was cut off there.
+        let mut own = effects;
+        for level in self.desk.levels.inside_out() {
+            let (within, rest) = own.into_iter().partition(|at| at.is_under(&level.base));
+            let within: Vec<Location> = within;
+            own = rest;
+            if !within.is_empty() {
+                level.with(|inner| inner.interrupted(&within));
+            }
+        }
+        self.catch_up();
+        let effects = own;
+        // Where it only waited, nothing was interrupted.
+        if effects.is_empty() || !self.cut_off(&effects) {
+            self.open_gate();
+        }
+        true
+    }
+
+    /// Effects of the code under way were cut off. False when it goes on all the same.
+    pub(super) fn cut_off(&mut self, effects: &[Location]) -> bool {
         let live = self.now.position.live.as_ref();
         let hooks = live.and_then(|live| self.flow.plan().hooks(&live.stage));
         let reruns = hooks.is_some_and(|hooks| hooks.interrupt == Interrupt::Rerun);
-        if effects.is_empty() || reruns {
-            // It only waited, and nothing was interrupted, or it goes on all the same.
-            self.open_gate();
-            return true;
+        if reruns {
+            return false;
         }
         let at: Vec<String> = effects.iter().map(ToString::to_string).collect();
         self.ended(Err(Failing {
@@ -501,6 +727,7 @@ impl<S: FlowState> Guide<S> {
         };
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
+        self.desk.levels.came_to(revision);
         self.prune(&snapshot.position);
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
@@ -527,13 +754,22 @@ impl<S: FlowState> Guide<S> {
                 (false, true) => continue,
             };
             for number in gone {
-                self.ground.forget_visit(stage.as_str(), number);
+                // What flows in it did is undone with the data that they have by then.
+                if !self.ground.has_flows(stage.as_str(), number) {
+                    self.ground.forget_visit(stage.as_str(), number);
+                }
             }
         }
     }
 
     /// Answers, when what the guide has said so far is durable.
     pub(super) fn owe(&mut self, answering: Answering, answer: Result<Answer, Refused>) {
+        let answer = match answer {
+            Ok(Answer::At(Some(to))) if !self.is_outermost() => {
+                Ok(Answer::Inside(path_of(self.ground.base()), to))
+            }
+            answer => answer,
+        };
         match self.committing.back_mut() {
             Some(newest) => newest.owed.push((answering, answer)),
             None => give(vec![(answering, answer)]),

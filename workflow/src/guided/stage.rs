@@ -10,7 +10,7 @@ use super::flow::FlowState;
 use super::position::{Entry, StageName};
 use crate::codec::BoxError;
 use crate::context::{Asking, BoxFut, Claimed, Cx, Durable, Fragment, StepError, guiding};
-use crate::replay::{Failure, Site};
+use crate::replay::{Failure, Kind, Site};
 
 /// What the code of a stage is given: the person's data, and why the code runs.
 ///
@@ -156,7 +156,7 @@ impl<'a, S: FlowState> Durable for Edit<'a, S> {
         Editing {
             stage: self.stage,
             wish: Some(self.wish),
-            asking: Asking::new(cx, site),
+            asking: Asking::new(cx, site, Kind::Stage),
         }
     }
 }

@@ -6,23 +6,35 @@
 //! 3. The last batch takes the guide back to before it began: there is no instant at which it is half there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::Poll;
+
+use bytes::Bytes;
+use serde_json::Value;
 
 use super::desk::{Answer, Answering};
 use super::doing::{Doing, What};
-use super::flow::{Flow, FlowState, Hooks, UndoneStep};
-use super::position::{Failing, Position, StageName, Status};
+use super::flow::{Flow, FlowState};
+use super::nested::{self, AnyFlow, all_of};
+use super::position::{Failing, Position, Snapshot, StageName, Status};
 use super::refused::Refused;
 use super::run::{Guide, INITIAL, said};
-use super::stage::Undone;
 use crate::codec::BoxError;
-use crate::context::{Park, Unmaking};
+use crate::context::{BoxFut, Park, Unmaking};
 use crate::replay::{LedgerEntry, Location, Segment};
 
 /// So often an undo is tried in one go.
 const ATTEMPTS: u32 = 4;
 
 impl<S: FlowState> Guide<S> {
+    /// The name of a stage's undo in the ledger, which is the whole run's.
+    fn undo_of(&self, stage: &StageName) -> String {
+        if self.ground.base().is_root() {
+            return stage.to_string();
+        }
+        format!("{}/{stage}", self.flow.name())
+    }
+
     /// Makes or completes the ledger's entries of the visits that a move leaves and enters.
     pub(super) fn arm(&self, next: &Position) {
         let (before, plan) = (&self.now.position, self.flow.plan());
@@ -34,22 +46,29 @@ impl<S: FlowState> Guide<S> {
                 || next.visits.get(left) != Some(visits)
                 || next.completed_at.is_some())
         {
-            self.ground.arm(left.as_str(), visits.last, true);
+            self.ground
+                .arm(left.as_str(), visits.last, self.undo_of(left), true);
         }
         if let Some(entered) = next.at.as_ref().filter(|entered| undone(entered))
             && let Some(visits) = next.visits.get(entered)
             && before.visits.get(entered) != Some(visits)
         {
-            self.ground.arm(entered.as_str(), visits.last, false);
+            self.ground
+                .arm(entered.as_str(), visits.last, self.undo_of(entered), false);
         }
     }
 
     pub(super) fn roll_back(&mut self, answering: Answering, key: Option<String>) {
+        for given_up in self.give_up() {
+            let _ = given_up.send(Err(Refused::Busy));
+        }
+        // What only waited was not given up while it ran.
+        self.gave_up = false;
         let next = self.course().rolls_back();
         let state = self.now.state.clone();
         match self.commit(next, state, key, false) {
             Ok(()) => {
-                self.desk.wait(answering);
+                self.desk.levels.wait(self.ground.base(), answering);
                 self.undo();
             }
             Err(refused) => self.owe(answering, Err(refused)),
@@ -58,9 +77,11 @@ impl<S: FlowState> Guide<S> {
 
     /// Begins to undo, or goes on with it.
     pub(super) fn undo(&mut self) {
-        let (flow, state) = (self.flow.clone(), self.now.state.clone());
+        let flow = self.flow.clone();
+        let state = serde_json::to_value(&self.now.state);
         let unmaking = self.ground.undoing();
         let code = Box::pin(async move {
+            let state = state?;
             unmaking.said().await;
             while let Some(entry) = unmaking.newest() {
                 undo(&unmaking, &flow, &state, entry).await?;
@@ -108,45 +129,74 @@ impl<S: FlowState> Guide<S> {
                 Err(Refused::Failed(failing))
             }
         };
-        for answering in self.desk.waiting() {
+        for answering in self.desk.levels.waiting_at(&self.ground.base().clone()) {
             self.owe(answering, answer.clone());
         }
     }
+}
+
+/// What is to be undone, of a flow whatever its data is.
+pub(super) struct Due {
+    pub(super) visit: u32,
+    /// The step, if it is one.
+    pub(super) step: Option<String>,
+    pub(super) finished: bool,
+    /// What the step gave, if that is known.
+    pub(super) output: Option<Bytes>,
+    pub(super) state: Value,
+}
+
+type Undo = dyn Fn(Due) -> Result<BoxFut<'static, Result<(), BoxError>>, BoxError> + Send + Sync;
+
+/// What a visit of a stage is undone by, or a step of one, whatever the data of its flow is.
+#[derive(Clone)]
+pub(super) struct Unmade {
+    pub(super) of_step: bool,
+    /// Also when the visit did not come to a good end.
+    pub(super) unfinished: bool,
+    pub(super) undo: Arc<Undo>,
 }
 
 /// Undoes one entry, trying again while it fails.
 async fn undo<S: FlowState>(
     unmaking: &Unmaking,
     flow: &Flow<S>,
-    state: &S,
+    state: &Value,
     entry: LedgerEntry,
 ) -> Result<(), BoxError> {
-    let Some((hooks, step)) = of(flow, &entry) else {
+    let (unmade, base, state) = if let Some((name, undo)) = within(&entry.undo) {
+        let flows = all_of(&flow.plan().nests);
+        let flow = flows.iter().find(|flow| flow.name() == name);
+        let unmade = flow.and_then(|flow| flow.undo(undo));
+        let around = unmaking.positions::<Snapshot<Value>>(&entry)?;
+        let of = |snapshot: &Snapshot<Value>| snapshot.position.flow.as_deref() == Some(name);
+        let found = around.into_iter().find(|(_, snapshot)| of(snapshot));
+        let (base, snapshot) =
+            found.ok_or_else(|| format!("`{}` has no position of `{name}`", entry.location))?;
+        (unmade, base, snapshot.state)
+    } else {
+        let unmade = AnyFlow::undo(flow, &entry.undo);
+        (unmade, Location::root(), state.clone())
+    };
+    let Some(unmade) = unmade else {
         return Err(missing(&entry));
     };
     let finished = entry.output.is_some();
-    let all = step.is_some() || hooks.undo_unfinished;
-    if !finished && !all {
+    if !finished && !unmade.unfinished {
         unmaking.undone(&entry, Ok(()), Some("unfinished")).await;
         return Ok(());
     }
     let output = unmaking.output(&entry)?;
     let mut entry = entry;
     for tried in 1..=ATTEMPTS {
-        let undone = Undone {
-            stage: hooks.name.clone(),
-            visit: visit_of(&entry.location),
-            step: step.map(|_| entry.location.to_string()),
+        let due = Due {
+            visit: visit_of(&base, &entry.location),
+            step: unmade.of_step.then(|| entry.location.to_string()),
             finished,
+            output: output.clone(),
             state: state.clone(),
         };
-        let begun = catch_unwind(AssertUnwindSafe(|| match (step, &hooks.undo) {
-            (Some(step), _) => (step.undo)(output.clone(), undone),
-            (None, Some(undo)) => Ok(undo(undone)),
-            (None, None) => Err(missing(&entry)),
-        }));
-        let begun = begun.unwrap_or_else(|panic| Err(said(&*panic).into()));
-        let ended = match begun {
+        let ended = match nested::begin(&unmade, due) {
             Ok(mut undoing) => {
                 let guarded = std::future::poll_fn(move |task| {
                     let polled = AssertUnwindSafe(|| undoing.as_mut().poll(task));
@@ -169,18 +219,10 @@ async fn undo<S: FlowState>(
     Ok(())
 }
 
-/// Whose undo an entry asks for: a stage's, or that of a step in one.
-fn of<'a, S>(
-    flow: &'a Flow<S>,
-    entry: &LedgerEntry,
-) -> Option<(&'a Hooks<S>, Option<&'a UndoneStep<S>>)> {
-    flow.plan().stages.iter().find_map(|hooks| {
-        if hooks.name == *entry.undo.as_str() {
-            return hooks.undo.is_some().then_some((hooks, None));
-        }
-        let step = hooks.steps.iter().find(|step| step.path == entry.undo)?;
-        Some((hooks, Some(step)))
-    })
+/// The flow in a stage that an undo is of, and how that names it; nothing when it is the outermost flow's: `stage`, or `stage[]/place`.
+fn within(undo: &str) -> Option<(&str, &str)> {
+    undo.split_once('/')
+        .filter(|(name, _)| !name.ends_with("[]"))
 }
 
 fn missing(entry: &LedgerEntry) -> BoxError {
@@ -191,11 +233,10 @@ fn missing(entry: &LedgerEntry) -> BoxError {
     .into()
 }
 
-/// The number of the visit that a location lies in.
-fn visit_of(location: &Location) -> u32 {
-    let number = location.segments().find_map(|segment| match segment {
-        Segment::Iter(number) => u32::try_from(number).ok(),
-        _ => None,
-    });
-    number.unwrap_or_default()
+/// The number of the visit of a flow's stage that a location lies in.
+fn visit_of(flow: &Location, location: &Location) -> u32 {
+    match location.segments().nth(flow.segments().count() + 1) {
+        Some(Segment::Iter(number)) => u32::try_from(number).unwrap_or_default(),
+        _ => 0,
+    }
 }

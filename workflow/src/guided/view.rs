@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::decide::Course;
 use super::flow::Flow;
 use super::key::StageKey;
+use super::nested::was_given_up;
 use super::position::{Event, Failing, Position, Problem, Snapshot, StageName, Status};
 use crate::replay::Timestamp;
 
@@ -40,6 +41,8 @@ pub struct View<S, K = StageName> {
     pub actions: Actions,
     /// Something is being done: moves are refused meanwhile.
     pub busy: bool,
+    /// The flows that are in its stage, from the outside in, to the one that the next command goes to.
+    pub nested: Vec<NestedView>,
     /// What is shown is in the store. It is not when the guide was cancelled and the store failed: that is written again until it is.
     pub durable: bool,
     /// When it began.
@@ -47,6 +50,42 @@ pub struct View<S, K = StageName> {
     /// When it ended.
     pub completed_at: Option<Timestamp>,
     /// What this revision did.
+    pub events: Vec<Event>,
+}
+
+/// A flow in a stage, whatever its data is.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct NestedView {
+    /// The way to it: the stages, and the names of the flows in them. [`Guide::within`](super::Guide::within) takes it.
+    pub path: String,
+    /// The flow's name.
+    pub flow: String,
+    /// The revision that it changed at last.
+    pub revision: u64,
+    /// What it is doing.
+    pub status: Status,
+    /// The person's data.
+    pub state: serde_json::Value,
+    /// The stage it is at.
+    pub at: Option<StageName>,
+    /// All its stages.
+    pub stages: Vec<StageView>,
+    /// Those that were visited, in order.
+    pub history: Vec<StageName>,
+    /// Those that were completed.
+    pub completed: Vec<StageName>,
+    /// Those that were skipped or passed over.
+    pub skipped: Vec<StageName>,
+    /// What the checks found wrong.
+    pub problems: Vec<Problem>,
+    /// Why its stage failed, if it did.
+    pub failure: Option<Failing>,
+    /// What may be asked of it.
+    pub actions: Actions,
+    /// Something is being done in it.
+    pub busy: bool,
+    /// What its revision did.
     pub events: Vec<Event>,
 }
 
@@ -139,7 +178,53 @@ impl<S: Clone> View<S> {
             started_at: position.started_at,
             completed_at: position.completed_at,
             events: position.events.clone(),
+            nested: Vec::new(),
             state: state.clone(),
+        }
+    }
+
+    /// The same, with what is in its stage: the innermost flow is what the person is at.
+    pub(super) fn with(mut self, nested: Vec<NestedView>) -> Self {
+        if let Some(innermost) = nested.last() {
+            self.status = innermost.status;
+            self.problems.clone_from(&innermost.problems);
+            self.failure.clone_from(&innermost.failure);
+            self.busy = innermost.busy;
+            let outward = self.history.len() > 1;
+            let outward = outward || nested.iter().any(|level| level.history.len() > 1);
+            self.actions = Actions {
+                back: outward && !innermost.busy,
+                cancel: true,
+                ..innermost.actions
+            };
+        }
+        let newest = nested.iter().map(|level| level.revision).max();
+        self.revision = self.revision.max(newest.unwrap_or_default());
+        self.nested = nested;
+        self
+    }
+
+    /// The same, as a flow in a stage is shown.
+    pub(super) fn nested(&self, path: String, flow: &str) -> NestedView
+    where
+        S: serde::Serialize,
+    {
+        NestedView {
+            path,
+            flow: flow.to_owned(),
+            revision: self.revision,
+            status: self.status,
+            state: serde_json::to_value(&self.state).unwrap_or_default(),
+            at: self.at.clone(),
+            stages: self.stages.clone(),
+            history: self.history.clone(),
+            completed: self.completed.clone(),
+            skipped: self.skipped.clone(),
+            problems: self.problems.clone(),
+            failure: self.failure.clone(),
+            actions: self.actions,
+            busy: self.busy,
+            events: self.events.clone(),
         }
     }
 }
@@ -171,6 +256,7 @@ impl<S: Clone> View<S> {
             actions: self.actions,
             attempts: self.attempts,
             busy: self.busy,
+            nested: self.nested.clone(),
             durable: self.durable,
             started_at: self.started_at,
             completed_at: self.completed_at,
@@ -215,7 +301,8 @@ impl Actions {
                 && (open || (position.status == Status::Completed && flow.plan().reopens))
                 && position.history().nth(1).is_some(),
             skip: !busy
-                && matches!(position.status, Status::Waiting | Status::Blocked)
+                && (matches!(position.status, Status::Waiting | Status::Blocked)
+                    || was_given_up(position.status, position.failure.as_ref()))
                 && node.is_some_and(|node| node.skippable),
             retry: !busy && stuck,
             cancel: open,

@@ -26,7 +26,7 @@ pub use machine::{
     Alive, Attempt, Batch, CHILD_ENDED, ChildStart, Claim, Container, Ending, Entered, Frontier,
     Held, HistoryError, Incoming, Issue, Keeping, Kept, Ledger, LedgerEntry, Member, Noted, Noting,
     Op, Outcome, Phase, Pinned, Replay, Scope, Sent, Standing, Suspend, Ticket, Undoing, Unwinding,
-    Wanted, ledger_location, newest_position, position_location,
+    Wanted, base_of, ledger_location, newest_positions, position_location,
 };
 pub use payload::Payload;
 pub use record::{

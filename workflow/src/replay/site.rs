@@ -51,6 +51,8 @@ pub enum Kind {
     Call,
     /// A stage of a guided flow.
     Stage,
+    /// A guided flow in a stage of another.
+    Guide,
 }
 
 impl Kind {
@@ -89,6 +91,7 @@ impl Kind {
             Self::Rollback => "rollback",
             Self::Call => "call",
             Self::Stage => "stage",
+            Self::Guide => "guide",
         }
     }
 }

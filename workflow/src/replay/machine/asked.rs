@@ -4,7 +4,7 @@ use std::task::{Poll, Waker};
 
 use super::code::remember;
 use super::tree::{Doing, Pending};
-use super::{Class, Phase, Replay, Ticket};
+use super::{Class, Phase, Replay, Scope, Ticket};
 use crate::replay::{Ended, Failure, Kind, Payload, Timestamp};
 
 /// The right to answer an operation, once.
@@ -22,7 +22,7 @@ impl Replay {
         }
         let live = self.is_open() && !self.draining;
         let Some(Pending {
-            op: Doing::Asked(asked),
+            op: Doing::Asked { claimed, .. },
             waker: parked,
             ..
         }) = &mut self.tree.get_mut(ticket.node).op
@@ -30,7 +30,7 @@ impl Replay {
             return Poll::Pending;
         };
         remember(parked, waker);
-        if !live || std::mem::replace(asked, true) {
+        if !live || std::mem::replace(claimed, true) {
             return Poll::Pending;
         }
         Poll::Ready(Claim {
@@ -39,13 +39,27 @@ impl Replay {
         })
     }
 
+    /// The scope below an operation, for what its answer takes; nothing when it has an answer: recorded, or kept from earlier.
+    pub fn scope_below(&self, ticket: &Ticket) -> Option<Scope> {
+        let stale = self.tree.is_stale(ticket.node, ticket.stamp);
+        if stale || self.tree.get(ticket.node).outcome.is_some() || self.is_kept(ticket.node) {
+            return None;
+        }
+        Some(self.tree.scope(ticket.node))
+    }
+
     /// Answers an operation. Nothing happens when it was dropped meanwhile.
     pub fn answer(&mut self, claim: Claim, outcome: Result<Payload, Failure>) {
         if self.phase == Phase::Diverged || self.tree.is_stale(claim.node, claim.stamp) {
             return;
         }
+        let asked = self.tree.get(claim.node).op.as_ref();
+        let kind = match asked.map(|pending| &pending.op) {
+            Some(Doing::Asked { kind, .. }) => *kind,
+            _ => Kind::Stage,
+        };
         let ended = Ended {
-            kind: Kind::Stage,
+            kind,
             outcome,
             attempts: 0,
             started_at: Timestamp::default(),

@@ -293,7 +293,10 @@ impl Replay {
             }
             Op::Failed { kind, failure } => Doing::Sent(Some(Box::new((kind, Err(failure))))),
             Op::Rollback { to } => Doing::Rolling(Rolling::new(to)),
-            Op::Asked => Doing::Asked(false),
+            Op::Asked(kind) => Doing::Asked {
+                kind,
+                claimed: false,
+            },
             Op::Child(child) => Doing::Child(Some(Box::new(child))),
             Op::Step {
                 ephemeral,
@@ -361,7 +364,7 @@ impl Replay {
                 self.deadlines.insert((until, node));
             }
             Doing::Recv(_) => self.begin_recv(node),
-            Doing::Rolling(_) | Doing::Asked(_) => pending.wake(),
+            Doing::Rolling(_) | Doing::Asked { .. } => pending.wake(),
             Doing::Sent(sent) => {
                 if let Some(sent) = sent.take() {
                     let (kind, sent) = *sent;

@@ -284,7 +284,7 @@ impl Replay {
                 Doing::Now { .. }
                 | Doing::Boundary(_)
                 | Doing::Sent(_)
-                | Doing::Asked(_)
+                | Doing::Asked { .. }
                 | Doing::Child(_) => {}
             }
         }

@@ -263,7 +263,7 @@ impl Replay {
     /// The code is quiet and [`poll_handout`](Self::poll_handout) gave nothing. Opens the gate when every record is
     /// consumed; true when it did, and the code must be polled again.
     pub fn handle_quiet(&mut self) -> bool {
-        if self.phase != Phase::Replaying || !self.turns.is_empty() {
+        if self.phase != Phase::Replaying || !self.turns.is_empty() || self.gate.before {
             return false;
         }
         if self.unconsumed > 0 {
@@ -366,7 +366,7 @@ impl Replay {
                 | Doing::Boundary(_)
                 | Doing::Sent(_)
                 | Doing::Rolling(_)
-                | Doing::Asked(_)
+                | Doing::Asked { .. }
                 | Doing::Child(_) => {}
             }
         }

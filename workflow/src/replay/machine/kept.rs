@@ -28,7 +28,7 @@ impl Lasting {
     fn of(body: &Body) -> Option<Self> {
         match body {
             Body::Ended(Ended {
-                kind: kind @ (Kind::Step | Kind::Child | Kind::Sleep | Kind::Send),
+                kind: kind @ (Kind::Step | Kind::Child | Kind::Guide | Kind::Sleep | Kind::Send),
                 outcome: Ok(payload),
                 ..
             }) => Some(Self::Ended(*kind, payload.clone())),
@@ -51,7 +51,7 @@ impl Keeper {
     /// What a visit that is replayed keeps, if it keeps anything.
     pub(super) fn of(history: &[Record], alive: &Alive) -> Option<Self> {
         Some(Self {
-            at: alive.visit.clone(),
+            at: alive.visit.clone()?,
             first: alive.earlier.first()?.clone(),
             kept: Kept::of(history, &alive.earlier),
         })
@@ -85,11 +85,16 @@ impl Replay {
 
     /// Where what is derived at a location is derived from.
     pub fn origin(&self, location: &Location) -> Location {
-        let found = self.keepers.iter().find_map(|keeper| {
-            let place = place(location, &keeper.at)?;
-            Some(keeper.first.join(&place))
-        });
-        found.unwrap_or_else(|| location.clone())
+        // A flow in a stage has visits of its own, and the stage's visit goes on from an earlier one, too: from within outwards.
+        let mut keepers: Vec<_> = self.keepers.iter().collect();
+        keepers.sort_by_key(|keeper| std::cmp::Reverse(keeper.at.as_bytes().len()));
+        let mut origin = location.clone();
+        for keeper in keepers {
+            if let Some(place) = place(&origin, &keeper.at) {
+                origin = keeper.first.join(&place);
+            }
+        }
+        origin
     }
 
     /// Ends an operation that succeeded in an earlier visit; false when none did.

@@ -64,7 +64,7 @@ impl From<Option<Failure>> for Unwinding {
 /// How a step is undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undoing {
-    /// The path of its site: what the undo is found by.
+    /// What the undo is found by: the path of its site, or what a guided flow calls it.
     pub path: &'static str,
     /// Also when it is unknown whether the effect was had.
     pub unknown: bool,
@@ -292,9 +292,20 @@ impl Replay {
         self.push(queued);
     }
 
-    /// The steps at these sites have undos which their code does not know of.
-    pub fn undo_sites(&mut self, undos: impl IntoIterator<Item = Undoing>) {
-        self.undos.extend(undos);
+    /// The steps at these sites have undos which their code does not know of: each with its site's path below `base`.
+    pub fn undo_sites(
+        &mut self,
+        base: &str,
+        undos: impl IntoIterator<Item = (&'static str, Undoing)>,
+    ) {
+        for (path, undoing) in undos {
+            let path = if base.is_empty() {
+                path.to_owned()
+            } else {
+                format!("{base}/{path}")
+            };
+            self.undos.insert(path, undoing);
+        }
     }
 
     /// A step, with the undo that its site has.
@@ -307,7 +318,7 @@ impl Replay {
             } = &mut op
         {
             let path = self.tree.location_of(node).path();
-            *undoing = self.undos.iter().find(|undo| undo.path == path).copied();
+            *undoing = self.undos.get(&path).copied();
             // The ledger's entry is not to be there without it.
             *ephemeral &= undoing.is_none();
         }

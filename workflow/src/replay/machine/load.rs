@@ -88,7 +88,8 @@ impl Replay {
             if record.body.is_fact() {
                 replay.ledger.take(&record.location, &record.body);
                 if let Body::State { payload, .. } = record.body {
-                    replay.notes.position = Some(payload);
+                    let base = super::notes::base_of(&record.location);
+                    replay.notes.positions.insert(base, payload);
                 } else if replayed(&record.location) {
                     replay.load_fact(record.location, record.seq, &record.body);
                 }

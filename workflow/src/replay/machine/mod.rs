@@ -76,7 +76,7 @@ pub use facts::Pinned;
 pub use inbox::{CHILD_ENDED, ChildStart, Incoming, Sent, Wanted};
 pub use kept::Kept;
 pub use load::HistoryError;
-pub use notes::{Noted, Noting, newest_position, position_location};
+pub use notes::{Noted, Noting, base_of, newest_positions, position_location};
 pub use visits::{Alive, Held};
 
 use super::{
@@ -180,7 +180,7 @@ pub enum Op {
         to: Location,
     },
     /// What the library's own code has to answer. Ask `poll_claim` beside `poll_outcome`.
-    Asked,
+    Asked(Kind),
     /// What could not even be begun, recorded as a failure of the site.
     Failed {
         /// What was to be done.
@@ -200,9 +200,8 @@ impl Op {
             Self::Send { .. } => Kind::Send,
             Self::Reply { .. } => Kind::Reply,
             Self::Child(_) => Kind::Child,
-            Self::Failed { kind, .. } => *kind,
+            Self::Failed { kind, .. } | Self::Asked(kind) => *kind,
             Self::Rollback { .. } => Kind::Rollback,
-            Self::Asked => Kind::Stage,
         }
     }
 }
@@ -430,7 +429,7 @@ pub struct Replay {
     /// Visits that go on from earlier ones.
     keepers: Vec<Keeper>,
     /// Steps whose code does not say how they are undone, by the paths of their sites.
-    undos: Vec<Undoing>,
+    undos: BTreeMap<String, Undoing>,
     /// The visits that are replayed.
     alive_visits: Vec<Location>,
     /// What it has to say of itself while it rests can wait until something else is said.
@@ -491,7 +490,7 @@ impl Replay {
             notes: Notes::default(),
             gate: Gate::default(),
             keepers: Vec::new(),
-            undos: Vec::new(),
+            undos: BTreeMap::new(),
             alive_visits: Vec::new(),
             patient: false,
         }

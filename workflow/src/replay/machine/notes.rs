@@ -1,5 +1,6 @@
 //! Records that belong to no site: what the library's own code says of a guided flow.
 
+use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
 use super::{Class, Phase, Queued, Replay};
@@ -24,28 +25,40 @@ pub struct Noted(u64);
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     waiting: Vec<(Noted, Waker)>,
-    pub(super) position: Option<Payload>,
+    pub(super) positions: BTreeMap<Location, Payload>,
 }
 
 /// Where the positions of a guided flow lie. No site has this name.
 const POSITIONS: &str = "\0state";
 
-/// Where the position of this revision lies.
-pub fn position_location(revision: u64) -> Location {
-    Location::root().site(POSITIONS).iteration(revision)
+/// Where the position of this revision lies; `base` is where the flow does: in the run's own, or in a stage of another.
+pub fn position_location(base: &Location, revision: u64) -> Location {
+    base.site(POSITIONS).iteration(revision)
 }
 
-/// The newest position that a history has.
-pub fn newest_position(history: &[Record]) -> Option<&Payload> {
-    history.iter().rev().find_map(|record| match &record.body {
-        Body::State { payload, .. } => Some(payload),
+/// Where the flow lies that has a position here.
+pub fn base_of(position: &Location) -> Location {
+    let segments: Vec<_> = position.segments().collect();
+    let base = segments.len().saturating_sub(2);
+    let base = segments.into_iter().take(base);
+    base.fold(Location::root(), |at, segment| at.child(segment))
+}
+
+/// The newest positions that a history has: of the run's own flow, at the root, and of those in stages of it.
+pub fn newest_positions(history: &[Record]) -> BTreeMap<Location, &Payload> {
+    let positions = history.iter().filter_map(|record| match &record.body {
+        Body::State { payload, .. } => Some((base_of(&record.location), payload)),
         _ => None,
-    })
+    });
+    positions.collect()
 }
 
 impl Replay {
     /// Queues a record that belongs to no site.
     pub fn note(&mut self, location: Location, body: Body, noting: Noting) -> Noted {
+        if let Body::State { payload, .. } = &body {
+            self.put_position(base_of(&location), payload.clone());
+        }
         if !self.is_stopped() {
             let class = match noting {
                 Noting::Intent | Noting::Durable => Class::Durable,
@@ -86,9 +99,19 @@ impl Replay {
         Poll::Pending
     }
 
-    /// The newest position that the history had when it was loaded.
-    pub fn position(&self) -> Option<&Payload> {
-        self.notes.position.as_ref()
+    /// The newest position of the flow that lies there: one that was noted, or the one that the history had when it was loaded.
+    pub fn position(&self, base: &Location) -> Option<&Payload> {
+        self.notes.positions.get(base)
+    }
+
+    /// All of them, by where their flows lie, the outer before what is in them.
+    pub fn positions(&self) -> impl Iterator<Item = (&Location, &Payload)> {
+        self.notes.positions.iter()
+    }
+
+    /// A position takes the place of the one that was loaded.
+    pub fn put_position(&mut self, base: Location, position: Payload) {
+        self.notes.positions.insert(base, position);
     }
 
     /// Deletes, with the next batch, what was recorded at and under a location.

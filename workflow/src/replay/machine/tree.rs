@@ -198,8 +198,11 @@ pub(super) enum Doing {
     /// What is sent, or why it cannot be, until its record is queued.
     Sent(Option<Box<(Kind, Result<Sent, Failure>)>>),
     Rolling(Rolling),
-    /// What the library's own code has to answer; true when it was asked.
-    Asked(bool),
+    /// What the library's own code has to answer, until it was asked.
+    Asked {
+        kind: Kind,
+        claimed: bool,
+    },
     /// A time limit: it ends nothing by itself, and tells whoever asks that it has passed.
     Limit {
         until: Timestamp,
@@ -220,7 +223,7 @@ impl Doing {
             Self::Sent(sent) => sent.as_ref()?.0,
             Self::Rolling(_) => Kind::Rollback,
             Self::Child(_) => Kind::Child,
-            Self::Boundary(_) | Self::Asked(_) | Self::Limit { .. } => return None,
+            Self::Boundary(_) | Self::Asked { .. } | Self::Limit { .. } => return None,
         })
     }
 }

@@ -14,13 +14,25 @@ use super::tree::{Doing, Name, Pending, Text};
 use super::{HistoryError, Phase, Replay, Scope, Standing, Ticket};
 use crate::replay::{CodeId, Kind, Location, Opened, Record, Segment, Timestamp};
 
-/// A visit that is alive, and those before it whose results it keeps, in order.
+/// What is alive of a flow: the visit that had begun and had not ended, and those before it whose results it keeps, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alive {
-    /// Where its records lie.
-    pub visit: Location,
+    /// Where the flow lies.
+    pub base: Location,
+    /// Where the visit's records lie, if there is one.
+    pub visit: Option<Location>,
     /// Where theirs do.
     pub earlier: Vec<Location>,
+}
+
+impl Alive {
+    /// Whether what is recorded here is alive, as far as this flow goes.
+    fn has(&self, location: &Location) -> bool {
+        let strictly = self.base.is_root() || *location != self.base;
+        let below = strictly && location.is_under(&self.base);
+        let visit = self.visit.as_ref();
+        !below || visit.is_some_and(|visit| location.is_under(visit))
+    }
 }
 
 /// What a replay came to at a held gate.
@@ -36,6 +48,8 @@ pub struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     pub(super) held: bool,
+    /// The code does not begin yet: that it is quiet says nothing.
+    pub(super) before: bool,
     /// The replay has come to it.
     reached: bool,
     waker: Option<Waker>,
@@ -48,7 +62,8 @@ const DESK: &str = "\0desk";
 const LIMIT: &str = "\0limit";
 
 impl Replay {
-    /// The machine of a guided flow that goes on: only what is recorded in these visits is replayed.
+    /// The machine of a guided flow that goes on: only what is recorded in the visits that are alive is replayed. Every flow of the
+    /// history is there, that of the run itself too.
     ///
     /// # Errors
     /// [`HistoryError`] when no run could have written this history.
@@ -63,22 +78,27 @@ impl Replay {
             .filter_map(|alive| Keeper::of(&history, alive))
             .collect();
         let mut replay = Self::load_where(history, code, row, |location| {
-            alive.iter().any(|alive| location.is_under(&alive.visit))
+            alive.iter().all(|alive| alive.has(location))
         })?;
         replay.keepers = keepers;
-        replay.alive_visits = alive.iter().map(|alive| alive.visit.clone()).collect();
+        replay.alive_visits = alive.iter().filter_map(|it| it.visit.clone()).collect();
         Ok(replay)
     }
 
-    /// The visit in which the code does not fit the history, if it is one.
+    /// The visit in which the code does not fit the history, if it is one: the innermost.
     pub fn diverged_visit(&self) -> Option<&Location> {
         let at = &self.divergence()?.location;
-        self.alive_visits.iter().find(|visit| at.is_under(visit))
+        let visits = self.alive_visits.iter();
+        let visits = visits.filter(|visit| at.is_under(visit));
+        visits.max_by_key(|visit| visit.as_bytes().len())
     }
 
-    /// The scope of a visit of a stage; `keeps` is the visit whose results it goes on with.
-    pub fn visit(&mut self, stage: &str, number: u32, keeps: Option<u32>) -> Scope {
-        let branch = self.branch_of_root(stage);
+    /// The scope of a visit of a stage of the flow in this scope; `keeps` is the visit whose results it goes on with.
+    pub fn visit(&mut self, flow: Scope, stage: &str, number: u32, keeps: Option<u32>) -> Scope {
+        if self.tree.is_stale(flow.node, flow.stamp) {
+            return flow;
+        }
+        let branch = self.branch_of(flow.node, stage);
         let found = self.tree.find(branch, Segment::Iter(u64::from(number)));
         let node = found.unwrap_or_else(|| self.tree.add(branch, Name::Iter(number.into())));
         self.tree.get_mut(node).issued = true;
@@ -149,7 +169,7 @@ impl Replay {
             return;
         }
         self.patient = true;
-        let node = self.branch_of_root(DESK);
+        let node = self.branch_of(Scope::ROOT.node, DESK);
         // It leaves no trace: it is waited at by every drive, wherever the flow is.
         self.tree.get_mut(node).touched = true;
         self.pending += 1;
@@ -210,6 +230,11 @@ impl Replay {
 
     // ===== the gate =====
 
+    /// The code is about to begin, or has begun: before, that it is quiet does not open the gate.
+    pub fn before_code(&mut self, before: bool) {
+        self.gate.before = before;
+    }
+
     /// The gate does not open before [`open_gate`](Self::open_gate). Said before the code is polled.
     pub fn hold_gate(&mut self) {
         self.gate.held = self.phase == Phase::Replaying;
@@ -254,12 +279,11 @@ impl Replay {
         self.gate.held
     }
 
-    fn branch_of_root(&mut self, name: &str) -> u32 {
-        let root = Scope::ROOT.node;
-        let found = self.tree.find(root, Segment::Branch(name));
-        let node = found.unwrap_or_else(|| self.tree.add(root, branch(name)));
+    fn branch_of(&mut self, scope: u32, name: &str) -> u32 {
+        let found = self.tree.find(scope, Segment::Branch(name));
+        let node = found.unwrap_or_else(|| self.tree.add(scope, branch(name)));
         self.tree.get_mut(node).issued = true;
-        self.tree.advance(root, node);
+        self.tree.advance(scope, node);
         node
     }
 }

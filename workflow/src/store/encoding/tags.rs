@@ -55,6 +55,7 @@ tags!(Kind, "kind of site", {
     Rollback = 19,
     Call = 20,
     Stage = 21,
+    Guide = 22,
 });
 
 tags!(FailureKind, "kind of failure", {

@@ -11,7 +11,11 @@ fn state(revision: u64) -> Body {
 }
 
 fn note(replay: &mut Replay, revision: u64, noting: Noting) -> Noted {
-    replay.note(position_location(revision), state(revision), noting)
+    replay.note(
+        position_location(&Location::root(), revision),
+        state(revision),
+        noting,
+    )
 }
 
 fn is_durable(replay: &mut Replay, noted: Noted) -> bool {
@@ -29,7 +33,7 @@ fn at_b() -> (Replay, Vec<Record>, Scope) {
     replay.await_desk("\0guide");
     note(&mut replay, 1, Noting::Intent);
     let mut history = append(&mut replay);
-    let visit = replay.visit("s", 1, None);
+    let visit = replay.visit(Scope::ROOT, "s", 1, None);
     let ticket = pending(replay.issue(visit, &A, STEP));
     run(&mut replay, &ticket, "1");
     history.extend(append(&mut replay));
@@ -53,6 +57,16 @@ fn resting() -> Replay {
 
 fn loaded(history: &[Record], alive: &[Alive]) -> Replay {
     let row = Standing::default();
+    let nothing = Alive {
+        base: Location::root(),
+        visit: None,
+        earlier: Vec::new(),
+    };
+    let alive = if alive.is_empty() {
+        std::slice::from_ref(&nothing)
+    } else {
+        alive
+    };
     Replay::load_alive(history.to_vec(), CodeId(1), row, alive).unwrap()
 }
 
@@ -63,7 +77,8 @@ fn visit_location(number: u64) -> Location {
 /// The visit of that number, which goes on from `first`.
 fn alive(number: u64, first: u64) -> Alive {
     Alive {
-        visit: visit_location(number),
+        base: Location::root(),
+        visit: Some(visit_location(number)),
         earlier: (first..number).map(visit_location).collect(),
     }
 }
@@ -98,7 +113,7 @@ fn a_rider_goes_with_what_is_written_next() {
 fn no_body_begins_before_the_note_that_says_so_is_durable() {
     let mut replay = resting();
     note(&mut replay, 1, Noting::Intent);
-    let visit = replay.visit("s", 1, None);
+    let visit = replay.visit(Scope::ROOT, "s", 1, None);
     let ticket = pending(replay.issue(visit, &A, STEP));
     assert!(replay.may_run(&ticket, Waker::noop()).is_pending());
     let batch = replay.poll_append(at(0)).unwrap();
@@ -136,7 +151,7 @@ fn only_the_visits_that_are_alive_are_replayed() {
     replay.abandon(visit);
     note(&mut replay, 2, Noting::Intent);
     history.extend(append(&mut replay));
-    let second = replay.visit("s", 2, Some(1));
+    let second = replay.visit(Scope::ROOT, "s", 2, Some(1));
     let ticket = pending(replay.issue(second, &A, STEP));
     run(&mut replay, &ticket, "2");
     history.extend(append(&mut replay));
@@ -155,10 +170,13 @@ fn only_the_visits_that_are_alive_are_replayed() {
 
     let mut none = loaded(&history, &[]);
     assert!(none.handle_quiet(), "there is nothing to be replayed");
-    assert_eq!(none.position().unwrap().bytes, "2".as_bytes());
+    assert_eq!(
+        none.position(&Location::root()).unwrap().bytes,
+        "2".as_bytes()
+    );
 
     let mut again = loaded(&history, &[alive(2, 1)]);
-    let scope = again.visit("s", 2, Some(1));
+    let scope = again.visit(Scope::ROOT, "s", 2, Some(1));
     assert_eq!(ready(again.issue(scope, &A, STEP)), "2");
     assert!(again.handle_quiet());
 }
@@ -169,7 +187,7 @@ fn a_held_gate_says_which_effects_are_at_the_frontier_and_which_only_wait() {
     let mut replay = loaded(&history, &[alive(1, 1)]);
     replay.await_desk("\0guide");
     replay.hold_gate();
-    let visit = replay.visit("s", 1, None);
+    let visit = replay.visit(Scope::ROOT, "s", 1, None);
     assert_eq!(ready(replay.issue(visit, &A, STEP)), "1");
     assert!(replay.poll_gate(Waker::noop()).is_pending());
     let step = pending(replay.issue(visit, &B, STEP));
@@ -196,7 +214,7 @@ fn what_was_done_in_an_abandoned_visit_is_written_all_the_same() {
     let mut replay = live();
     replay.await_desk("\0guide");
     let _ = append(&mut replay);
-    let visit = replay.visit("s", 1, None);
+    let visit = replay.visit(Scope::ROOT, "s", 1, None);
     let ended = pending(replay.issue(visit, &A, STEP));
     run(&mut replay, &ended, "1");
     replay.abandon(visit);
@@ -213,7 +231,7 @@ fn what_was_done_in_an_abandoned_visit_is_written_all_the_same() {
 fn a_body_that_no_longer_fits_its_visit_diverges() {
     let (_, history, _) = at_b();
     let mut replay = loaded(&history, &[alive(1, 1)]);
-    let visit = replay.visit("s", 1, None);
+    let visit = replay.visit(Scope::ROOT, "s", 1, None);
     assert!(matches!(replay.issue(visit, &B, STEP), Issue::Never));
     let told = replay.divergence().unwrap().to_string();
     assert!(told.contains("s[1]/b") && told.contains("s[1]/a"), "{told}");
@@ -223,7 +241,7 @@ fn a_body_that_no_longer_fits_its_visit_diverges() {
 fn what_succeeded_in_an_earlier_visit_is_not_had_again() {
     let (mut replay, mut history, visit) = at_b();
     replay.abandon(visit);
-    let second = replay.visit("s", 2, Some(1));
+    let second = replay.visit(Scope::ROOT, "s", 2, Some(1));
     let kept = Kept::of(&history, &[visit_location(1)]);
     replay.keep(second, visit_location(1), kept);
     // Another order than before: it is found by its place.
@@ -240,7 +258,7 @@ fn what_succeeded_in_an_earlier_visit_is_not_had_again() {
 
     // It is in this visit's own records now, and replayed from them.
     let mut again = loaded(&history, &[alive(2, 2)]);
-    let second = again.visit("s", 2, Some(1));
+    let second = again.visit(Scope::ROOT, "s", 2, Some(1));
     assert_eq!(ready(again.issue(second, &B, STEP)), "2");
     assert_eq!(ready(again.issue(second, &A, STEP)), "1");
     assert!(again.handle_quiet());
@@ -251,7 +269,7 @@ fn what_is_kept_was_not_interrupted() {
     let (_, history, _) = at_b();
     let mut replay = loaded(&history, &[alive(2, 1)]);
     replay.hold_gate();
-    let second = replay.visit("s", 2, Some(1));
+    let second = replay.visit(Scope::ROOT, "s", 2, Some(1));
     let a = pending(replay.issue(second, &A, STEP));
     assert!(!replay.handle_quiet());
     assert_eq!(
@@ -269,7 +287,7 @@ fn what_is_kept_was_not_interrupted() {
 #[test]
 fn a_visit_derives_as_the_first_one_that_it_goes_on_from() {
     let mut replay = live();
-    let third = replay.visit("s", 3, Some(2));
+    let third = replay.visit(Scope::ROOT, "s", 3, Some(2));
     replay.keep(third, visit_location(1), Kept::default());
     let below = |number| visit_location(number).site("a");
     assert_eq!(replay.origin(&below(3)), below(1));
