@@ -259,6 +259,7 @@ const SHOWN_NOWHERE: &[(&str, &str)] = &[
     ("help: open it with `.open()`", "as with a builder"),
     ("a preflight that is not awaited", "as with a step"),
     ("an operation that is not awaited", "as with a step"),
+    ("a flow that is not awaited", "as with a step"),
     ("an edit that is not awaited", "as with a step"),
     ("a command that is not awaited", "as with a step"),
     ("a cancellation that is not awaited", "as with a step"),

@@ -158,7 +158,7 @@ impl<S: FlowState> Flow<S> {
 }
 
 /// A guide in durable code. Made by [`Flow::guide`].
-#[must_use = "a flow is gone through when it is awaited in durable code"]
+#[must_use = "help: `.await` it in durable code: a flow that is not awaited is not gone through"]
 pub struct Nest<S> {
     flow: Flow<S>,
     initial: S,
@@ -172,6 +172,7 @@ impl<S> fmt::Debug for Nest<S> {
 
 impl<S: FlowState> Once for Nest<S> {}
 
+#[diagnostic::do_not_recommend]
 impl<S: FlowState> Durable for Nest<S> {
     type Output = Result<S, Failure>;
     type Future = Nesting<S>;
