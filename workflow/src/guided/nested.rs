@@ -170,6 +170,7 @@ impl<S> fmt::Debug for Nest<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: FlowState> Once for Nest<S> {}
 
 #[diagnostic::do_not_recommend]
