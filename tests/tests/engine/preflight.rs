@@ -366,7 +366,7 @@ async fn a_preflight_foretells_exactly_which_of_many_runs_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "takes longer; `cargo test --release -- --ignored preflight`"]
+#[ignore = "takes longer: `.ci/run` runs it"]
 async fn a_preflight_foretells_exactly_which_of_ten_thousand_runs_stop() {
     what_is_foretold_is_what_happens(10_000).await;
 }

@@ -67,16 +67,16 @@ enum Outcome { Paid(u64), Expired }
 struct Hold { until: u64 }
 static PAYMENT: Channel<u64> = Channel::new("payment");
 #[step]
-async fn reserve(stock: &Stock, order: &Order) -> Result<Hold, StockError> { todo!() }
+async fn reserve(stock: &Stock, order: &Order) -> Result<Hold, StockError> { stock.hold(order).await }
 #[step]
-async fn ship(item: &Item) -> Result<(), StockError> { todo!() }
+async fn ship(item: &Item) -> Result<(), StockError> { carrier(item).await }
 #[fragment]
 async fn notify(order: &Order) -> Result<(), Failure> {
     mail(order).await?;
     Ok(())
 }
 #[step]
-async fn mail(order: &Order) -> Result<(), MailError> { todo!() }
+async fn mail(order: &Order) -> Result<(), MailError> { smtp(order).await }
 #[workflow]
 async fn checkout(order: Order, #[state] stock: Stock) -> Result<u64, Failure> {
     checkpoint!(begun);
