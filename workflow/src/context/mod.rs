@@ -63,6 +63,8 @@ pub use step::{
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
+// Only the engine rolls back.
+#[cfg(feature = "engine")]
 pub(crate) use undo::{ATTEMPTS, TIMEOUT as UNDO_TIMEOUT, undo_failed, undo_missing};
 pub use undo::{
     FirstTag, Itself, Optional, RollingBack, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes,
