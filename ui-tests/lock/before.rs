@@ -93,7 +93,7 @@ pub async fn checkout(order: Order) -> Result<u32, Failure> {
         pack(item).await?;
         ship(item).await?;
     }
-    let mut seen = 0;
+    let mut seen = 0_u32;
     #[carry(seen)]
     'watch: loop {
         seen = poll(seen).await?;

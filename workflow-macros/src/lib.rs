@@ -203,7 +203,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model.given(),
         None,
         &krate,
@@ -265,7 +265,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model::lent(&function.sig),
         Some(messages::UNDO_IN_FRAGMENT),
         &krate,

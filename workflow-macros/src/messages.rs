@@ -29,15 +29,28 @@ impl Message {
 
     /// With `words` for `{0}`, `{1}` and so on.
     pub(crate) fn with(self, words: &[&str]) -> Text {
-        let mut text = format!("{}\nhelp: {}", self.what, self.help);
-        for (index, word) in words.iter().enumerate() {
-            text = text.replace(&format!("{{{index}}}"), word);
+        let message = format!("{}\nhelp: {}", self.what, self.help);
+        let mut text = String::new();
+        let mut rest = message.as_str();
+        // The words are put in once: what looks like a place for one in a word of the user's is not.
+        while let Some(at) = rest.find('{') {
+            text += &rest[..at];
+            rest = &rest[at..];
+            let place = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            match place.and_then(|(index, after)| Some((index.parse::<usize>().ok()?, after))) {
+                Some((index, after)) => {
+                    let word = words.get(index);
+                    debug_assert!(word.is_some(), "a word is missing in: {message}");
+                    text += word.copied().unwrap_or_default();
+                    rest = after;
+                }
+                None => {
+                    text.push('{');
+                    rest = &rest[1..];
+                }
+            }
         }
-        debug_assert!(
-            !text.contains("{0}") && !text.contains("{1}"),
-            "a word is missing in: {text}"
-        );
-        Text(text)
+        Text(text + rest)
     }
 }
 
@@ -329,6 +342,8 @@ messages! {
     LOCK_UNDO: "the undo of `{0}` is gone, and live runs may have to call it ({1})", "put it back";
     LOCK_CARRY: "`{0}` carried `{1}` and now carries `{2}`: live runs have the old list recorded ({3})",
         "carry the same locals in the same order; what is new goes into one of them, as an `Option` or with `#[serde(default)]`";
+    LOCK_CARRY_TYPE: "what `{1}` carried as `{0}` cannot be read any more: {2} ({3})",
+        "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or carry what was carried and convert it in the loop; or give the loop another label inside `if version!(..)`";
     LOCK_CARRY_GONE: "`{0}` carried `{1}` and carries nothing now: live runs have dropped the iterations that it would need ({2})",
         "put `#[carry({1})]` back";
     LOCK_VERSION_LESS: "`{0}` went back to {1}, and live runs may have recorded {2} ({3})",
@@ -416,6 +431,11 @@ mod tests {
 
     #[test]
     fn the_words_are_the_users() {
+        let text = NO_LABEL.with(&["{1}", "{0} { {x}"]).into_string();
+        assert!(
+            text.contains("a `{1}` that") && text.contains("'{0} { {x}:"),
+            "{text}"
+        );
         let text = NO_LABEL.with(&["for", "items"]).into_string();
         assert!(text.contains("a `for` that"), "{text}");
         assert!(text.ends_with("\nhelp: write `'items: for ..`"), "{text}");

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use super::flow::{
     Entry, alike, all, around, below, flat, is_head, is_in, neighbours, scope_of, standing,
 };
-use super::tree::{Body, Item, Origin, Part, Section, Site};
-use super::types::Tables;
+use super::tree::{Body, Carried, Item, Origin, Part, Section, Site};
+use super::types::{Tables, is_option};
 use crate::diagnostics::Place;
 use crate::messages::{self, Text};
 
@@ -35,7 +35,7 @@ pub(crate) fn compare(
 ) -> Vec<Break> {
     let mut compare = Compare {
         tables,
-        function: &found.name,
+        function: &locked.name,
         name,
         gates: grown(locked, found),
         moved: Vec::new(),
@@ -127,7 +127,7 @@ impl Compare<'_> {
                         self.push(&input.name, place, text);
                     }
                 }
-                None if input.ty.starts_with("Option<") => {}
+                None if is_option(&input.ty) => {}
                 None => {
                     let at = locked.origin.quoted();
                     let text = messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty]);
@@ -312,19 +312,26 @@ impl Compare<'_> {
         }
         match (&old.carried, &new.carried) {
             (Some(old), None) => {
-                let text = messages::LOCK_CARRY_GONE.with(&[&new.name, &old.join(", "), &quoted]);
+                let text = messages::LOCK_CARRY_GONE.with(&[&new.name, &names(old), &quoted]);
                 self.push(&path, place, text);
             }
-            (Some(old), Some(new_list)) if old != new_list => {
-                let text = messages::LOCK_CARRY.with(&[
-                    &new.name,
-                    &old.join(", "),
-                    &new_list.join(", "),
-                    &quoted,
-                ]);
+            (Some(old), Some(now)) if names(old) != names(now) => {
+                let text =
+                    messages::LOCK_CARRY.with(&[&new.name, &names(old), &names(now), &quoted]);
                 self.push(&path, place, text);
             }
-            _ => {}
+            (Some(old), Some(now)) => {
+                for (old, now) in old.iter().zip(now) {
+                    if let (Some(before), Some(ty)) = (&old.ty, &now.ty)
+                        && let Some(why) = self.tables.broken(before, ty)
+                    {
+                        let words = [&*now.name, &*new.name, &*why, &*quoted];
+                        let text = messages::LOCK_CARRY_TYPE.with(&words);
+                        self.push(&path, now.origin.place(), text);
+                    }
+                }
+            }
+            (None, _) => {}
         }
         if let (Some(before), Some(latest)) = (old.latest, new.latest)
             && latest < before
@@ -426,6 +433,12 @@ impl Compare<'_> {
 /// Whether an entry leaves a record, and no locked one has its name.
 fn is_new(entry: &Entry<'_>, old: &[Entry<'_>]) -> bool {
     is_head(entry.site) && old.iter().all(|old| old.site.name != entry.site.name)
+}
+
+/// The locals that are carried, as messages list them.
+fn names(carried: &[Carried]) -> String {
+    let names: Vec<&str> = carried.iter().map(|local| local.name.as_str()).collect();
+    names.join(", ")
 }
 
 /// How a site gets its old name back.

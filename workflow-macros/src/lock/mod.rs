@@ -27,7 +27,7 @@ use syn::{LitStr, Token};
 
 use self::mode::Mode;
 use self::sources::{Found, Sources};
-use self::text::Lock;
+use self::text::{Lock, Unreadable};
 pub(crate) use self::tree::Item;
 use self::tree::{Input, Origin, Section, Types};
 use self::types::Tables;
@@ -43,6 +43,8 @@ const FILE: &str = "workflow.lock";
 const KINDS: &[&str] = &[
     "call",
     "step",
+    "fragment",
+    "child",
     "sleep",
     "now",
     "derived",
@@ -80,13 +82,31 @@ pub(crate) fn check(expanded: &Expanded<'_>, errors: &mut Errors) -> TokenStream
         return TokenStream::new();
     };
     let path = dir.join(FILE);
-    let Ok(text) = fs::read_to_string(&path) else {
+    let Some(lock) = read(&path) else {
         return watched(None);
     };
     if !expanded.walked.is_faulty {
-        compare_with(&dir, &text, expanded, errors);
+        compare_with(&dir, lock, expanded, errors);
     }
     watched(Some(&path))
+}
+
+/// The lock, or what is wrong with it; none where there is none.
+fn read(path: &Path) -> Option<Result<Lock, Unreadable>> {
+    let why = match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => return Some(Lock::parse(&text)),
+            Err(wrong) => {
+                let good = &wrong.as_bytes()[..wrong.utf8_error().valid_up_to()];
+                let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+                let why = "it is not UTF-8".to_owned();
+                return Some(Err(Unreadable { line, why }));
+            }
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => error.to_string(),
+    };
+    Some(Err(Unreadable { line: 1, why }))
 }
 
 fn package() -> Option<PathBuf> {
@@ -107,69 +127,151 @@ fn watched(path: Option<&Path>) -> TokenStream {
     }
 }
 
-fn compare_with(dir: &Path, text: &str, expanded: &Expanded<'_>, errors: &mut Errors) {
+fn compare_with(
+    dir: &Path,
+    lock: Result<Lock, Unreadable>,
+    expanded: &Expanded<'_>,
+    errors: &mut Errors,
+) {
     let at = expanded.ident.span();
     let mode = Mode::now();
     if mode.accepts_all() {
         return;
     }
-    let lock = match Lock::parse(text) {
+    let lock = match lock {
         Ok(lock) => lock,
         Err(wrong) => {
             let text = messages::LOCK_UNREADABLE.with(&[&wrong.line.to_string(), &wrong.why]);
             return errors.push(at, text);
         }
     };
-    let Some(locked) = lock.section(expanded.item, expanded.name) else {
-        return;
-    };
-    let Ok(sources) = Sources::read(dir, &lock.roots) else {
-        return;
-    };
-    if !is_meant(&sources, expanded) {
+    if lock
+        .sections_of(expanded.item, expanded.name)
+        .next()
+        .is_none()
+    {
         return;
     }
-    let names = names(expanded.walked, expanded.parameters);
-    let index = sources.index(&names);
+    let sources = Sources::found(dir, &lock.roots);
+    let place = Place::from(at);
+    let here = place
+        .file()
+        .map(|file| sources.durable_in(Path::new(&file)));
+    let mut here = here.unwrap_or_default();
+    here.retain(|found| found.item == expanded.item && found.name() == expanded.name);
+    let own = here.iter().filter(|found| !found.shares_name()).count();
+    if expanded.item == Item::Workflow && own > 1 {
+        // They are refused as two of one name, and nothing more is to be said of them.
+        return;
+    }
+    // In a test, or in another target of the package, a function may have the same name.
+    here.retain(|found| found.is_alone || found.line == place.position().0);
+    let [here] = here.as_slice() else {
+        return;
+    };
+    let Some(locked) = lock.section_of(here, expanded.name, &sources) else {
+        return;
+    };
+    for found in breaks(&lock, locked, expanded, &sources) {
+        if !mode.accepts(&locked.name, &found.path) {
+            errors.push(found.place, found.text);
+        }
+    }
+}
+
+/// What of a function breaks the runs that stand on a section.
+fn breaks(
+    lock: &Lock,
+    locked: &Section,
+    expanded: &Expanded<'_>,
+    sources: &Sources,
+) -> Vec<compare::Break> {
+    let index = sources.index(&names(expanded.walked, expanded.parameters));
     let found = section(expanded, &index);
     let types = index.types_in(&texts(&found));
     let tables = Tables {
         locked: &lock.types,
         found: &types,
     };
-    for found in compare::compare(locked, &found, at.into(), &tables) {
-        if !mode.accepts(expanded.name, &found.path) {
-            errors.push(found.place, found.text);
+    compare::compare(locked, &found, expanded.ident.span().into(), &tables)
+}
+
+impl Lock {
+    /// The sections of functions of this name: a workflow's own, or those of all fragments that have it.
+    fn sections_of(&self, item: Item, name: &str) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(move |section| {
+            let last = section.name.rsplit("::").next().unwrap_or_default();
+            section.item == item && (section.name == name || item == Item::Fragment && last == name)
+        })
+    }
+
+    /// The section in which a function is locked that stands there.
+    fn section_of(&self, here: &Found, name: &str, sources: &Sources) -> Option<&Section> {
+        // A workflow's name may be written as its option.
+        let word = match here.item {
+            Item::Workflow => name,
+            _ => here.ident(),
+        };
+        let mut named = sources.durable_with(word);
+        named.retain(|found| found.item == here.item && found.name() == name);
+        if here.item == Item::Workflow {
+            // One that shares its name on purpose is another than the one that is locked.
+            let is_locked = !here.shares_name() || named.iter().all(Found::shares_name);
+            return self.section(here.item, name).filter(|_| is_locked);
         }
+        if let ([_], [only]) = (
+            named.as_slice(),
+            &*self.sections_of(here.item, name).collect::<Vec<_>>(),
+        ) {
+            return Some(only);
+        }
+        if let Some(own) = self.section(here.item, &here.full_name) {
+            return Some(own);
+        }
+        // It was the only one of its name once: the section is that of the one that fits it, or else of the first.
+        let before = self.section(here.item, name)?;
+        named.retain(|found| self.section(found.item, &found.full_name).is_none());
+        let fits = |found: &&Found| {
+            walk(found).is_some_and(|(function, (parameters, walked))| {
+                let expanded = Expanded {
+                    item: found.item,
+                    name,
+                    ident: &function.sig.ident,
+                    parameters: &parameters,
+                    walked: &walked,
+                };
+                breaks(self, before, &expanded, sources).is_empty()
+            })
+        };
+        let heir = named.iter().find(fits).or(named.first())?;
+        (heir.full_name == here.full_name).then_some(before)
     }
 }
 
-/// Whether it is the one that is locked: in a test, or in another target of the package, a function may have the same name.
-fn is_meant(sources: &Sources, expanded: &Expanded<'_>) -> bool {
-    let place = Place::from(expanded.ident.span());
-    let Some(file) = place.file() else {
-        return false;
-    };
-    let mut named = sources.durable_in(Path::new(&file));
-    named.retain(|found| found.item == expanded.item && found.name() == expanded.name);
-    // Two of one name are refused as that, and nothing more is to be said of them.
-    matches!(named.as_slice(), [only] if only.line == place.position().0)
-}
-
 impl Found {
-    /// Its name in the store.
-    fn name(&self) -> String {
-        let own = || {
-            let function: Option<Function> = syn::parse2(self.tokens.clone()).ok();
-            function.map(|function| model::workflow_name(&function.sig))
-        };
-        if let Some(flow) = &self.flow {
-            return format!("{flow}/{}", own().unwrap_or_default());
-        }
+    fn options(&self) -> ItemOptions {
         let mut errors = Errors::default();
         let options = ItemOptions::check(&Settings::of(&self.attr), self.item.word(), &mut errors);
         drop(errors.finish());
-        options.name.or_else(own).unwrap_or_default()
+        options
+    }
+
+    /// The function's own name.
+    fn ident(&self) -> &str {
+        self.full_name.rsplit("::").next().unwrap_or_default()
+    }
+
+    /// Its name in the store.
+    fn name(&self) -> String {
+        match &self.flow {
+            Some(flow) => format!("{flow}/{}", self.ident()),
+            None => (self.options().name).unwrap_or_else(|| self.ident().to_owned()),
+        }
+    }
+
+    /// It says that another workflow may have its name.
+    fn shares_name(&self) -> bool {
+        self.flow.is_none() && self.options().shares_name
     }
 }
 
@@ -187,6 +289,10 @@ fn names(walked: &Walked, parameters: &[Parameter]) -> Vec<String> {
         });
         details.gives.iter().for_each(|ty| add(ty));
         details.channels.iter().for_each(|channel| add(channel));
+        let carried = details.carried.iter().flatten();
+        carried
+            .filter_map(|local| local.ty.as_ref())
+            .for_each(|hint| hint.words(&mut add));
     }
     for parameter in parameters.iter().filter(|parameter| !parameter.is_state) {
         add(&name::type_text(&parameter.ty));
@@ -203,6 +309,8 @@ fn texts(section: &Section) -> Vec<String> {
                 tree::Part::Choice { arms, .. } => arms.iter().for_each(|arm| gather(arm, texts)),
                 tree::Part::Site(site) => {
                     texts.extend(site.gives.clone());
+                    let carried = site.carried.iter().flatten();
+                    texts.extend(carried.filter_map(|local| local.ty.clone()));
                     site.bodies
                         .iter()
                         .for_each(|body| gather(&body.parts, texts));
@@ -286,7 +394,7 @@ fn whole(roots: &[String], errors: &mut Errors) -> Option<Whole> {
     let at = Span::call_site();
     let dir = package()?;
     let path = dir.join(FILE);
-    let before = fs::read_to_string(&path).ok();
+    let before = read(&path);
     let sources = match Sources::read(&dir, roots) {
         Ok(sources) => sources,
         Err(why) => {
@@ -295,7 +403,7 @@ fn whole(roots: &[String], errors: &mut Errors) -> Option<Whole> {
         }
     };
     let lock = of_sources(&sources, roots, errors);
-    if let Some(Ok(before)) = before.map(|text| Lock::parse(&text)) {
+    if let Some(Ok(before)) = before {
         let mode = Mode::now();
         for section in &before.sections {
             let gone = match section.item {
@@ -336,6 +444,21 @@ fn of_sources(sources: &Sources, roots: &[String], errors: &mut Errors) -> Lock 
     let index = sources.index(&wanted);
     let mut sections: Vec<(Section, &Found)> = Vec::new();
     for (found, name, function, (parameters, body)) in &walked {
+        let others = || {
+            let all = walked
+                .iter()
+                .filter(|(other, ..)| !std::ptr::eq(other, found));
+            all.filter(|(other, of, ..)| other.item == found.item && of == name)
+        };
+        let is_workflow = found.item == Item::Workflow;
+        if is_workflow && found.shares_name() && others().any(|(other, ..)| !other.shares_name()) {
+            continue;
+        }
+        let name = if is_workflow || others().next().is_none() {
+            name
+        } else {
+            &found.full_name
+        };
         let expanded = Expanded {
             item: found.item,
             name,
@@ -347,7 +470,7 @@ fn of_sources(sources: &Sources, roots: &[String], errors: &mut Errors) -> Lock 
             .iter()
             .find(|(section, _)| section.item == found.item && section.name == *name);
         if let Some((_, first)) = same {
-            if found.item == Item::Workflow {
+            if is_workflow {
                 let [first, second] =
                     [*first, found].map(|found| format!("{}:{}", found.path.display(), found.line));
                 errors.push(
@@ -400,7 +523,7 @@ fn walk(found: &Found) -> Option<(Function, (Vec<Parameter>, Walked))> {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         given,
         None,
         &quote!(workflow),

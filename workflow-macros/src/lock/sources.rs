@@ -5,20 +5,25 @@
 //! text, because the tokens that were read do not outlive the expansion.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Attribute, Fields, GenericArgument, Item, Meta, PathArguments, ReturnType, Type};
+use syn::{
+    Attribute, Fields, GenericArgument, Item, Meta, PathArguments, ReturnType, Signature, Type,
+    UseTree,
+};
 
 use super::guided::{Flow, id_of};
 use super::tree;
-use super::types::{Member, Shape, TypeDef, Variant};
-use crate::model::name;
+use super::types::{Member, Shape, TypeDef, Variant, is_option};
+use crate::model::{Generics, is_number, name};
 
 /// Files of Rust, with their text.
 pub(crate) struct Sources {
+    /// The package's directory.
+    dir: PathBuf,
     files: Vec<(PathBuf, String)>,
 }
 
@@ -27,6 +32,10 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// From 1.
     pub(crate) line: usize,
+    /// No other function of its file has its name.
+    pub(crate) is_alone: bool,
+    /// Its module, its type and its name: `crate::orders::Desk::notify`.
+    pub(crate) full_name: String,
     /// `workflow` or `fragment`.
     pub(crate) item: tree::Item,
     pub(crate) attr: Attribute,
@@ -39,8 +48,22 @@ pub(crate) struct Found {
 #[derive(Default)]
 pub(crate) struct Index {
     calls: HashMap<String, Defined<String>>,
+    /// What those that are durable are: `step`, `fragment`, `child`.
+    kinds: HashMap<String, Defined<&'static str>>,
     channels: HashMap<String, Defined<String>>,
+    /// Functions that are imported under another name.
+    renamed: HashMap<String, Defined<String>>,
+    /// Functions that are not async: `start`, `Cursor::new`.
+    functions: HashMap<String, Defined<Returned>>,
     types: HashMap<String, Defined<TypeDef>>,
+}
+
+/// What a function returns.
+#[derive(Clone, PartialEq, Eq)]
+struct Returned {
+    ty: String,
+    /// The `T` of a `Result<T>`.
+    ok: Option<String>,
 }
 
 /// Something by its name.
@@ -59,15 +82,31 @@ impl Sources {
         let mut files = Vec::new();
         for root in roots {
             let path = dir.join(root);
-            gather(&path, &mut files).map_err(|error| format!("{}: {error}", path.display()))?;
+            gather(&path, &mut Vec::new(), &mut files)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
+        Ok(Self::of_files(dir, files))
+    }
+
+    /// The same, of what is there: a package may be built from less than what it was locked with.
+    pub(crate) fn found(dir: &Path, roots: &[String]) -> Self {
+        let mut files = Vec::new();
+        for root in roots {
+            let _ = gather(&dir.join(root), &mut Vec::new(), &mut files);
+        }
+        Self::of_files(dir, files)
+    }
+
+    fn of_files(dir: &Path, mut files: Vec<(PathBuf, String)>) -> Self {
         files.sort();
+        files.dedup();
         let tests: Vec<PathBuf> = files
             .iter()
             .flat_map(|(path, text)| tests_of(path, text))
             .collect();
         files.retain(|(path, _)| !tests.iter().any(|test| path.starts_with(test)));
-        Ok(Self { files })
+        let dir = dir.to_owned();
+        Self { dir, files }
     }
 
     /// The files, as far as their paths are text.
@@ -78,21 +117,45 @@ impl Sources {
 
     #[cfg(test)]
     pub(crate) fn of(text: &str) -> Self {
+        Self::of_each(&[("src/lib.rs", text)])
+    }
+
+    /// Of these files, by their paths.
+    #[cfg(test)]
+    pub(crate) fn of_each(files: &[(&str, &str)]) -> Self {
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));
         Self {
-            files: vec![(PathBuf::from("src/lib.rs"), text.to_owned())],
+            dir: PathBuf::new(),
+            files: files.collect(),
         }
     }
 
     /// The workflows and fragments in them, but for those of tests.
     pub(crate) fn durable(&self) -> Vec<Found> {
+        self.durable_with("")
+    }
+
+    /// Those in files that have this word.
+    pub(crate) fn durable_with(&self, word: &str) -> Vec<Found> {
         let mut found = Vec::new();
         for (path, text) in &self.files {
             let words = ["workflow", "fragment", "guided"];
-            if words.iter().any(|word| text.contains(word)) {
-                found.extend(durable(path, text));
+            if text.contains(word) && words.iter().any(|word| text.contains(word)) {
+                found.extend(self.durable_of(path, text));
             }
         }
         found
+    }
+
+    /// Those of a file.
+    fn durable_of(&self, path: &Path, text: &str) -> Vec<Found> {
+        durable(
+            path,
+            text,
+            &module(path.strip_prefix(&self.dir).unwrap_or(path)),
+        )
     }
 
     /// Those in this file, if it is one of them.
@@ -102,7 +165,7 @@ impl Sources {
         };
         let mut files = self.files.iter();
         let file = files.find(|(path, _)| fs::canonicalize(path).is_ok_and(|path| path == wanted));
-        file.map(|(path, text)| durable(path, text))
+        file.map(|(path, text)| self.durable_of(path, text))
             .unwrap_or_default()
     }
 
@@ -130,7 +193,8 @@ impl Sources {
         let mut wanted: Vec<String> = wanted.to_vec();
         let mut seen: Vec<String> = Vec::new();
         while let Some(word) = wanted.pop() {
-            if seen.contains(&word) {
+            // Casts name primitive types everywhere.
+            if seen.contains(&word) || is_number(&word) {
                 continue;
             }
             for (at, (_, text)) in self.files.iter().enumerate() {
@@ -148,18 +212,35 @@ impl Sources {
     }
 }
 
-fn gather(path: &Path, files: &mut Vec<(PathBuf, String)>) -> std::io::Result<()> {
-    if path.is_dir() {
-        for entry in fs::read_dir(path)? {
-            let entry = entry?.path();
-            if entry.is_dir() || entry.extension().is_some_and(|kind| kind == "rs") {
-                gather(&entry, files)?;
-            }
+/// Adds the files under `path`. `around` are the directories it stands in, for a link may lead back into one.
+fn gather(
+    path: &Path,
+    around: &mut Vec<PathBuf>,
+    files: &mut Vec<(PathBuf, String)>,
+) -> io::Result<()> {
+    if !path.is_dir() {
+        // What is not text is no Rust either.
+        if let Ok(text) = String::from_utf8(fs::read(path)?) {
+            files.push((path.to_owned(), text));
         }
-    } else {
-        files.push((path.to_owned(), fs::read_to_string(path)?));
+        return Ok(());
     }
-    Ok(())
+    let real = fs::canonicalize(path)?;
+    if around.contains(&real) {
+        return Ok(());
+    }
+    around.push(real);
+    let mut wrong = None;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?.path();
+        let is_source = entry.extension().is_some_and(|kind| kind == "rs");
+        if entry.is_dir() || is_source && entry.exists() {
+            // One that cannot be read does not hide the others.
+            wrong = gather(&entry, around, files).err().or(wrong);
+        }
+    }
+    around.pop();
+    wrong.map_or(Ok(()), Err)
 }
 
 /// Where the modules are that a file has for its tests only: `#[cfg(test)] mod tests;`. Each is a file, or a directory.
@@ -195,9 +276,11 @@ fn defines(text: &str, word: &str) -> bool {
         let is_word =
             |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
         let before = text[..start].trim_end();
-        let introduced = ["fn", "struct", "enum", "type", "static", "const", "mut"]
-            .iter()
-            .any(|keyword| before.ends_with(keyword));
+        let introduced = [
+            "fn", "struct", "enum", "type", "static", "const", "mut", "as",
+        ]
+        .iter()
+        .any(|keyword| before.ends_with(keyword));
         if introduced && !is_word(text[end..].chars().next()) {
             return true;
         }
@@ -206,10 +289,35 @@ fn defines(text: &str, word: &str) -> bool {
     false
 }
 
+/// Whether something is compiled for tests only.
 fn is_test(attrs: &[Attribute]) -> bool {
     attrs.iter().any(|attr| match &attr.meta {
-        Meta::List(list) => list.path.is_ident("cfg") && name::type_text(&list.tokens) == "test",
+        Meta::List(list) if list.path.is_ident("cfg") => {
+            let text = name::type_text(&list.tokens);
+            let all = text
+                .strip_prefix("all(")
+                .and_then(|all| all.strip_suffix(')'));
+            super::types::split(all.unwrap_or(&text))
+                .iter()
+                .any(|condition| condition == "test")
+        }
         _ => false,
+    })
+}
+
+fn attributes_of(item: &Item) -> Option<&[Attribute]> {
+    Some(match item {
+        Item::Const(of) => &of.attrs,
+        Item::Enum(of) => &of.attrs,
+        Item::Fn(of) => &of.attrs,
+        Item::Impl(of) => &of.attrs,
+        Item::Mod(of) => &of.attrs,
+        Item::Static(of) => &of.attrs,
+        Item::Struct(of) => &of.attrs,
+        Item::Trait(of) => &of.attrs,
+        Item::Type(of) => &of.attrs,
+        Item::Use(of) => &of.attrs,
+        _ => return None,
     })
 }
 
@@ -246,38 +354,54 @@ fn guided(text: &str) -> Vec<Flow> {
     found
 }
 
+/// The module that a file is, by its path in the package: `crate::orders`.
+fn module(path: &Path) -> String {
+    let mut words = vec!["crate".to_owned()];
+    let parts = path.with_extension("");
+    let parts = parts.iter().map(|part| part.to_string_lossy().into_owned());
+    words.extend(parts.filter(|part| !matches!(part.as_str(), "src" | "lib" | "main" | "mod")));
+    words.join("::")
+}
+
 /// A function of a file, durable or not.
 struct Function {
     ident: String,
+    /// The module, or the type, that it belongs to.
+    scope: String,
     /// Which of the two it is, with its attribute and the rest; not in a test.
     durable: Option<(tree::Item, Attribute, TokenStream)>,
     flow: Option<String>,
 }
 
 /// All functions in source order, but for those in other functions.
-fn functions(items: &[Item], in_test: bool, found: &mut Vec<Function>) {
+fn functions(items: &[Item], scope: &str, in_test: bool, found: &mut Vec<Function>) {
     for item in items {
         match item {
             Item::Mod(of) => {
                 if let Some((_, items)) = &of.content {
-                    functions(items, in_test || is_test(&of.attrs), found);
+                    let scope = format!("{scope}::{}", of.ident);
+                    functions(items, &scope, in_test || is_test(&of.attrs), found);
                 }
             }
-            Item::Fn(of) => found.push(Function::of(of, &of.attrs, &of.sig, in_test)),
+            Item::Fn(of) => found.push(Function::of(of, &of.attrs, &of.sig, scope, in_test)),
             Item::Impl(of) => {
+                let scope = &format!("{scope}::{}", name::type_text(&of.self_ty));
                 let in_test = in_test || is_test(&of.attrs);
                 let flow = marked(&of.attrs, "guided").and_then(id_of);
                 found.extend(of.items.iter().filter_map(|item| match item {
                     syn::ImplItem::Fn(of) => {
-                        let function = Function::of(of, &of.attrs, &of.sig, in_test);
+                        let function = Function::of(of, &of.attrs, &of.sig, scope, in_test);
                         Some(function.within(flow.as_ref(), of, in_test))
                     }
                     _ => None,
                 }));
             }
             Item::Trait(of) => {
+                let scope = &format!("{scope}::{}", of.ident);
                 found.extend(of.items.iter().filter_map(|item| match item {
-                    syn::TraitItem::Fn(of) => Some(Function::of(of, &of.attrs, &of.sig, in_test)),
+                    syn::TraitItem::Fn(of) => {
+                        Some(Function::of(of, &of.attrs, &of.sig, scope, in_test))
+                    }
                     _ => None,
                 }));
             }
@@ -287,12 +411,19 @@ fn functions(items: &[Item], in_test: bool, found: &mut Vec<Function>) {
 }
 
 impl Function {
-    fn of(tokens: &dyn ToTokens, attrs: &[Attribute], sig: &syn::Signature, in_test: bool) -> Self {
+    fn of(
+        tokens: &dyn ToTokens,
+        attrs: &[Attribute],
+        sig: &Signature,
+        scope: &str,
+        in_test: bool,
+    ) -> Self {
         let is_test = in_test || is_test(attrs);
         let mut items = [tree::Item::Workflow, tree::Item::Fragment].into_iter();
         let durable = items.find_map(|item| Some((item, marked(attrs, item.word())?.clone())));
         Self {
             ident: name::plain(&sig.ident.to_string()),
+            scope: scope.to_owned(),
             durable: durable
                 .filter(|_| !is_test)
                 .map(|(item, attr)| (item, attr, tokens.to_token_stream())),
@@ -320,16 +451,21 @@ impl Function {
 ///
 /// The compiler does not tell where in a text that it is given a token stands, so lines are found by looking: the first
 /// function of a name stands in the first line that begins one, and so on.
-fn durable(path: &Path, text: &str) -> Vec<Found> {
+fn durable(path: &Path, text: &str, module: &str) -> Vec<Found> {
     let Ok(file) = syn::parse_file(text) else {
         return Vec::new();
     };
     let mut all = Vec::new();
-    functions(&file.items, false, &mut all);
+    functions(&file.items, module, false, &mut all);
+    let mut totals: HashMap<String, usize> = HashMap::new();
+    for function in &all {
+        *totals.entry(function.ident.clone()).or_default() += 1;
+    }
     let mut counts: HashMap<String, usize> = HashMap::new();
     let mut found = Vec::new();
     for Function {
         ident,
+        scope,
         durable,
         flow,
     } in all
@@ -341,6 +477,8 @@ fn durable(path: &Path, text: &str) -> Vec<Found> {
             found.push(Found {
                 path: path.to_owned(),
                 line: lines_of(text, &ident).nth(nth).unwrap_or_default(),
+                is_alone: totals.get(&ident) == Some(&1),
+                full_name: format!("{scope}::{ident}"),
                 item,
                 attr,
                 tokens,
@@ -366,23 +504,25 @@ impl Index {
     fn add(&mut self, items: &[Item]) {
         for item in items {
             match item {
-                Item::Mod(of) if !is_test(&of.attrs) => {
+                item if attributes_of(item).is_some_and(is_test) => {}
+                Item::Use(of) => self.renames(&of.tree),
+                Item::Mod(of) => {
                     if let Some((_, items)) = &of.content {
                         self.add(items);
                     }
                 }
-                Item::Fn(of) => self.function(&of.attrs, &of.sig),
+                Item::Fn(of) => self.function(&of.attrs, &of.sig, None),
                 Item::Impl(of) => {
                     for item in &of.items {
                         if let syn::ImplItem::Fn(function) = item {
-                            self.function(&function.attrs, &function.sig);
+                            self.function(&function.attrs, &function.sig, Some(of));
                         }
                     }
                 }
                 Item::Trait(of) => {
                     for item in &of.items {
                         if let syn::TraitItem::Fn(function) = item {
-                            self.function(&function.attrs, &function.sig);
+                            self.call(&function.attrs, &function.sig);
                         }
                     }
                 }
@@ -421,18 +561,98 @@ impl Index {
         }
     }
 
+    /// What is imported under another name.
+    fn renames(&mut self, tree: &UseTree) {
+        match tree {
+            UseTree::Path(of) => self.renames(&of.tree),
+            UseTree::Group(of) => of.items.iter().for_each(|tree| self.renames(tree)),
+            UseTree::Rename(of) => {
+                let [name, target] = [&of.rename, &of.ident].map(|of| name::plain(&of.to_string()));
+                if name == "_" || name == target {
+                    return;
+                }
+                if name.starts_with(char::is_uppercase) {
+                    let alias = TypeDef {
+                        name: name.clone(),
+                        serde: Vec::new(),
+                        shape: Shape::Alias(target),
+                        line: 0,
+                    };
+                    define(&mut self.types, name, alias);
+                } else {
+                    define(&mut self.renamed, name, target);
+                }
+            }
+            UseTree::Name(_) | UseTree::Glob(_) => {}
+        }
+    }
+
+    /// What is looked up under this name: it, or what it is imported for.
+    fn meant<'a>(&'a self, name: &'a str) -> &'a str {
+        match self.renamed.get(name) {
+            Some(Defined::Once(target)) if !self.kinds.contains_key(name) => target,
+            _ => name,
+        }
+    }
+
+    fn function(&mut self, attrs: &[Attribute], sig: &Signature, of: Option<&syn::ItemImpl>) {
+        if is_test(attrs) {
+            return;
+        }
+        if sig.asyncness.is_some() || marked(attrs, "step").is_some() {
+            return self.call(attrs, sig);
+        }
+        let name = name::plain(&sig.ident.to_string());
+        let (path, own) = match of {
+            None => (name, None),
+            Some(of) => {
+                let own = name::type_text(&of.self_ty);
+                let head = own.split('<').next().unwrap_or_default();
+                let head = head.rsplit("::").next().unwrap_or_default();
+                (format!("{head}::{name}"), Some(own))
+            }
+        };
+        let ReturnType::Type(_, ty) = &sig.output else {
+            return;
+        };
+        let generics = Generics::of(&sig.generics).and(of.map(|of| &of.generics));
+        let text = |text: String| {
+            let text = match &own {
+                Some(own) => with_self(&text, own),
+                None => text,
+            };
+            generics.written(text)
+        };
+        if let Some(returned) = text(name::type_text(ty)) {
+            let ok = name::ok_type(ty).and_then(text);
+            define(&mut self.functions, path, Returned { ty: returned, ok });
+        }
+    }
+
     /// What a durable call of it records; what any other async function gives is recorded where a step in place calls it.
-    fn function(&mut self, attrs: &[Attribute], sig: &syn::Signature) {
-        let marks = ["fragment", "stage", "leave"];
-        let is_fragment = marks.iter().any(|mark| marked(attrs, mark).is_some());
-        if is_fragment || sig.asyncness.is_none() && marked(attrs, "step").is_none() {
+    fn call(&mut self, attrs: &[Attribute], sig: &Signature) {
+        const MARKS: &[(&str, &str)] = &[
+            ("step", "step"),
+            ("workflow", "child"),
+            ("fragment", "fragment"),
+            ("stage", "fragment"),
+            ("leave", "fragment"),
+        ];
+        let name = name::plain(&sig.ident.to_string());
+        let mut marks = MARKS.iter();
+        let kind = marks.find(|(mark, _)| marked(attrs, mark).is_some());
+        let kind = kind.map(|(_, kind)| *kind);
+        if let Some(kind) = kind {
+            define(&mut self.kinds, name.clone(), kind);
+        }
+        if kind == Some("fragment") || kind.is_none() && sig.asyncness.is_none() {
             return;
         }
         let gives = match &sig.output {
             ReturnType::Default => "()".to_owned(),
             ReturnType::Type(_, ty) => name::ok_type(ty).unwrap_or_else(|| name::type_text(ty)),
         };
-        define(&mut self.calls, name::plain(&sig.ident.to_string()), gives);
+        define(&mut self.calls, name, gives);
     }
 
     fn channel(&mut self, ident: &syn::Ident, ty: &Type) {
@@ -487,6 +707,16 @@ impl Index {
                 words_in(text, &mut words);
             }
         }
+        if let Some(Defined::Once(target)) = self.renamed.get(word) {
+            words.push(target.clone());
+        }
+        for (path, returned) in &self.functions {
+            if path.split("::").next() == Some(word)
+                && let Defined::Once(returned) = returned
+            {
+                words_in(&returned.ty, &mut words);
+            }
+        }
         if let Some(Defined::Once(defined)) = self.types.get(word) {
             words_of_shape(&defined.shape, &mut words);
         }
@@ -516,17 +746,55 @@ impl Index {
 
 impl tree::Types for Index {
     fn of_call(&self, path: &str) -> Option<String> {
-        once(self.calls.get(path.rsplit([':', '.']).next()?))
+        once(self.calls.get(self.meant(path.rsplit([':', '.']).next()?)))
+    }
+
+    fn kind_of_call(&self, path: &str) -> Option<&'static str> {
+        once(self.kinds.get(self.meant(path.rsplit([':', '.']).next()?)))
     }
 
     fn of_channel(&self, path: &str) -> Option<String> {
         once(self.channels.get(path.rsplit(':').next()?))
     }
+
+    fn of_function(&self, path: &str, is_tried: bool) -> Option<String> {
+        let Returned { ty, ok } = once(self.functions.get(path))?;
+        if is_tried { ok } else { Some(ty) }
+    }
+
+    fn of_made(&self, path: &str) -> Option<String> {
+        let mut words = path.rsplit("::");
+        let last = words.next()?;
+        if self.types.contains_key(last) {
+            return once(self.types.get(last)).map(|defined| defined.name);
+        }
+        let around = once(self.types.get(words.next()?))?;
+        matches!(around.shape, Shape::Enum(_)).then_some(around.name)
+    }
 }
 
-fn once(defined: Option<&Defined<String>>) -> Option<String> {
+/// The text of a type with `Self` spelled out.
+fn with_self(text: &str, own: &str) -> String {
+    let mut spelled = String::new();
+    for word in text.split_inclusive(|char: char| !char.is_alphanumeric() && char != '_') {
+        match word.strip_prefix("Self") {
+            Some(rest)
+                if rest
+                    .chars()
+                    .all(|char| !char.is_alphanumeric() && char != '_') =>
+            {
+                spelled.push_str(own);
+                spelled.push_str(rest);
+            }
+            _ => spelled.push_str(word),
+        }
+    }
+    spelled
+}
+
+fn once<T: Clone>(defined: Option<&Defined<T>>) -> Option<T> {
     match defined? {
-        Defined::Once(text) => Some(text.clone()),
+        Defined::Once(defined) => Some(defined.clone()),
         Defined::Often => None,
     }
 }
@@ -573,7 +841,14 @@ fn fields(fields: &Fields, of: &[Attribute]) -> Shape {
                 .unnamed
                 .iter()
                 .filter(|field| !is_skipped(&field.attrs));
-            Shape::Tuple(types.map(|field| name::type_text(&field.ty)).collect())
+            let types = types.map(|field| {
+                let ty = name::type_text(&field.ty);
+                match by_hand(&serde(&field.attrs)) {
+                    Some(by) => format!("{ty} {by}"),
+                    None => ty,
+                }
+            });
+            Shape::Tuple(types.collect())
         }
         Fields::Named(list) => {
             let read = list.named.iter().filter(|field| !is_skipped(&field.attrs));
@@ -588,18 +863,14 @@ fn fields(fields: &Fields, of: &[Attribute]) -> Shape {
                     said.iter()
                         .any(|said| said == word || said.starts_with(&format!("{word}=")))
                 };
-                // Read by something else than the type's own way.
-                let by_hand = said.iter().find(|said| {
-                    said.starts_with("with=") || said.starts_with("deserialize_with=")
-                });
+                let by_hand = by_hand(&said);
                 let is_flat = says("flatten");
                 Member {
                     name: renamed(&field.attrs).or(own).unwrap_or_default(),
                     is_optional: all_optional
                         || is_flat
                         || says("default")
-                        || by_hand.is_none()
-                            && (ty.starts_with("Option<") || ty.contains("::Option<")),
+                        || by_hand.is_none() && is_option(&ty),
                     ty: match by_hand {
                         Some(by) => format!("{ty} {by}"),
                         None => ty,
@@ -610,6 +881,12 @@ fn fields(fields: &Fields, of: &[Attribute]) -> Shape {
             Shape::Struct(members.collect())
         }
     }
+}
+
+/// What a field is read by, where that is not its type's own way: `with="humantime_serde"`.
+fn by_hand(said: &[String]) -> Option<&String> {
+    said.iter()
+        .find(|said| said.starts_with("with=") || said.starts_with("deserialize_with="))
 }
 
 fn derives(attrs: &[Attribute]) -> bool {

@@ -3,7 +3,7 @@
 use syn::Attribute;
 
 use crate::diagnostics::Place;
-use crate::model::{self, Details, Jump, Kind, Walked, has_site, name};
+use crate::model::{self, Details, Hint, Jump, Kind, Walked, has_site, name};
 
 /// A function that is locked.
 #[derive(Debug)]
@@ -63,12 +63,21 @@ pub(crate) struct Site {
     pub(crate) of: Option<String>,
     pub(crate) channels: Vec<String>,
     pub(crate) has_undo: bool,
-    pub(crate) carried: Option<Vec<String>>,
+    pub(crate) carried: Option<Vec<Carried>>,
     pub(crate) latest: Option<u32>,
     pub(crate) was: Option<String>,
     pub(crate) to: Option<String>,
     pub(crate) cfg: Option<String>,
     pub(crate) bodies: Vec<Body>,
+    pub(crate) origin: Origin,
+}
+
+/// A local that a loop carries.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) name: String,
+    /// Where that can be read.
+    pub(crate) ty: Option<String>,
     pub(crate) origin: Origin,
 }
 
@@ -105,12 +114,18 @@ impl Origin {
     }
 }
 
-/// What a site's value is, where only another file tells.
+/// What only another file tells of types.
 pub(crate) trait Types {
     /// The type that a call of this path gives.
     fn of_call(&self, path: &str) -> Option<String>;
+    /// What a call of this path is: `step`, `fragment` or `child`.
+    fn kind_of_call(&self, path: &str) -> Option<&'static str>;
     /// The type of this channel's messages.
     fn of_channel(&self, path: &str) -> Option<String>;
+    /// The type that a function returns: `start`, `Cursor::new`; or the `T` of the `Result<T>` that it does.
+    fn of_function(&self, path: &str, is_tried: bool) -> Option<String>;
+    /// The type that is made by this path: a struct, or the enum of a variant.
+    fn of_made(&self, path: &str) -> Option<String>;
 }
 
 /// No other file is looked at.
@@ -121,8 +136,38 @@ impl Types for Unseen {
         None
     }
 
+    fn kind_of_call(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
     fn of_channel(&self, _: &str) -> Option<String> {
         None
+    }
+
+    fn of_function(&self, _: &str, _: bool) -> Option<String> {
+        None
+    }
+
+    fn of_made(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// The type that a hint leads to.
+fn hinted(hint: &Hint, types: &dyn Types) -> Option<String> {
+    match hint {
+        Hint::Type(text) => Some(text.clone()),
+        Hint::Call(path) => types.of_call(path),
+        Hint::Function { path, is_tried } => types.of_function(path, *is_tried),
+        Hint::Made(path) => types.of_made(path),
+        Hint::Of(head, list) => {
+            let list: Option<Vec<_>> = list.iter().map(|hint| hinted(hint, types)).collect();
+            let list = list?.join(", ");
+            Some(match *head {
+                "()" => format!("({list})"),
+                head => format!("{head}<{list}>"),
+            })
+        }
     }
 }
 
@@ -182,14 +227,25 @@ pub(super) fn site(
             origin: Origin::Code(named.map_or(found.place, |(_, place)| *place)),
         }
     });
+    let kind = match (found.kind, calls) {
+        (Kind::Call, Some(path)) => types.kind_of_call(path),
+        _ => None,
+    };
     Site {
-        kind: found.kind.word().to_owned(),
+        kind: kind.unwrap_or(found.kind.word()).to_owned(),
         name: found.name.clone(),
         gives,
         of,
         channels: channels.clone(),
         has_undo: walked.undos.iter().any(|undo| undo.path == found.path),
-        carried: carried.clone(),
+        carried: carried.as_ref().map(|carried| {
+            let carried = carried.iter().map(|local| Carried {
+                name: local.name.clone(),
+                ty: local.ty.as_ref().and_then(|hint| hinted(hint, types)),
+                origin: Origin::Code(local.place),
+            });
+            carried.collect()
+        }),
         latest: *latest,
         was: was.map(str::to_owned),
         to: to.clone(),

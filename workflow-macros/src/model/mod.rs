@@ -8,6 +8,7 @@
 
 mod duration;
 mod guided;
+mod hints;
 pub(crate) mod name;
 mod options;
 mod outline;
@@ -23,12 +24,13 @@ use syn::Attribute;
 use crate::diagnostics::Place;
 
 pub(crate) use self::guided::{Code, FlowOptions, Guided, Kept, Stage, check_guided, type_name};
+pub(crate) use self::hints::{Generics, Hint, is_number};
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::outline::{Body, Jump, Part, has_site};
 pub(crate) use self::scope::Names;
 pub(crate) use self::signature::{
-    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
-    returns_result, workflow_name,
+    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, returns_result,
+    workflow_name,
 };
 pub(crate) use self::walk::{Given, Undo, Walked, walk};
 
@@ -97,6 +99,15 @@ pub(crate) struct Site {
     pub(crate) details: Details,
 }
 
+/// A local that a loop carries.
+#[derive(Clone)]
+pub(crate) struct Carried {
+    pub(crate) name: String,
+    /// Where it stands in the list.
+    pub(crate) place: Place,
+    pub(crate) ty: Option<Hint>,
+}
+
 /// What the lock and the graph know of a site beside its name and kind, as far as it is written there.
 #[derive(Clone, Default)]
 pub(crate) struct Details {
@@ -107,7 +118,7 @@ pub(crate) struct Details {
     /// The channels it takes from or sends to.
     pub(crate) channels: Vec<String>,
     /// The locals that a loop carries.
-    pub(crate) carried: Option<Vec<String>>,
+    pub(crate) carried: Option<Vec<Carried>>,
     /// A loop that only a jump leaves.
     pub(crate) is_endless: bool,
     /// The version that new runs get, where it is a number.

@@ -18,7 +18,7 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
     };
     let walked = walk(
         &mut block,
-        super::names(&function.sig),
+        &function.sig,
         model.given(),
         None,
         &quote!(workflow),

@@ -31,7 +31,7 @@ impl Walk<'_> {
         };
         if let Expr::Path(path) = peel(&latest)
             && let Some(name) = path.path.get_ident()
-            && self.bound.contains(name)
+            && self.is_bound(name)
         {
             self.errors.push(
                 name.span(),
@@ -167,4 +167,5 @@ const KINDS: &[(&str, &str)] = &[
     ("attempt", "Attempt"),
     ("child", "Child"),
     ("version", "Version"),
+    ("rollback", "Rollback"),
 ];

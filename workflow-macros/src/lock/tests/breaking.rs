@@ -1,0 +1,278 @@
+//! What some live run does not survive is told once, where it stands.
+
+use super::{Edits, SHOP, edited, told};
+
+#[test]
+fn an_edit_that_some_live_run_does_not_survive_is_told_once_and_quotes_the_lock() {
+    let breaking: &[(&str, Edits<'_>, &[&str])] = &[
+        (
+            "a step gone",
+            &[("        apologise(&order).await?;\n", "")],
+            &["apologise: `apologise` is locked and gone"],
+        ),
+        (
+            "a step renamed",
+            &[("apologise(&order)", "say_sorry(&order)")],
+            &["apologise: `say_sorry` stands where `apologise` was locked"],
+        ),
+        (
+            "a loop renamed",
+            &[("'items:", "'parcels:")],
+            &["items: `parcels` stands where `items` was locked"],
+        ),
+        (
+            "a sleep renamed",
+            &[("sleep!(window", "sleep!(grace")],
+            &["settle/expired/window: `grace` stands where `window` was locked"],
+        ),
+        (
+            "two steps exchanged",
+            &[(
+                "        ship(item).await?;\n        sleep!(pause, \"1s\").await;",
+                "        sleep!(pause, \"1s\").await;\n        ship(item).await?;",
+            )],
+            &["items[]/pause: `pause` was locked after `ship`"],
+        ),
+        (
+            "arms put one after the other",
+            &[(
+                "    match won.value {\n        Outcome::Paid(sum) => {\n            thank(sum).await?;\n        }\n        Outcome::Expired => {\n            apologise(&order).await?;\n        }\n    }\n",
+                "    thank(1).await?;\n    apologise(&order).await?;\n",
+            )],
+            &["apologise: `apologise` was locked in another arm than `thank`"],
+        ),
+        (
+            "two steps put into arms",
+            &[(
+                "ship(item).await?;\n        sleep!(pause, \"1s\").await;",
+                "if item.count > 1 { ship(item).await?; } else { sleep!(pause, \"1s\").await; }",
+            )],
+            &["items[]/pause: `pause` was locked after `ship`"],
+        ),
+        (
+            "a site before",
+            &[(
+                "    let won = race!(",
+                "    check(&order).await?;\n    let won = race!(",
+            )],
+            &["check: `check` is new and stands before `settle`"],
+        ),
+        (
+            "a site in an if before",
+            &[(
+                "    let won = race!(",
+                "    if order.items.len() > 3 { check(&order).await?; }\n    let won = race!(",
+            )],
+            &["check: `check` is new and stands before `settle`"],
+        ),
+        (
+            "a site under an old choice",
+            &[(
+                "    let won = race!(",
+                "    let v = seen_before();\n    if v >= 2 { check(&order).await?; }\n    let won = race!(",
+            )],
+            &["check: `check` is new and stands before `settle`"],
+        ),
+        (
+            "a site that the run does not end after any more",
+            &[(
+                "        return Ok(0);\n",
+                "        archive(&order).await?;\n",
+            )],
+            &["archive: `archive` is new and stands before `settle`"],
+        ),
+        (
+            "a site at an iteration's end",
+            &[(
+                "        sleep!(pause, \"1s\").await;",
+                "        sleep!(pause, \"1s\").await;\n        track(item).await?;",
+            )],
+            &["items[]/track: `track` is new, at the end of the iteration"],
+        ),
+        (
+            "a site at a branch's end",
+            &[(
+                "            Outcome::Expired\n        }",
+                "            let late = tell(&order).await?;\n            Outcome::Expired\n        }",
+            )],
+            &["settle/expired/tell: `tell` is new, at the end of the branch"],
+        ),
+        (
+            "a site at a block's end",
+            &[(
+                "        grant(&order).await?;\n",
+                "        grant(&order).await?;\n        tell(&order).await?;\n",
+            )],
+            &["bonus/tell: `tell` is new, at the end of the block"],
+        ),
+        (
+            "a site at a fragment's end",
+            &[(
+                "    mail(order).await?;\n",
+                "    mail(order).await?;\n    text(order).await?;\n",
+            )],
+            &["text: `text` is new, at the end of the fragment"],
+        ),
+        (
+            "another kind",
+            &[("sleep!(pause, \"1s\")", "pause(item)")],
+            &["items[]/pause: `pause` is a `call` and was locked as a `sleep`"],
+        ),
+        (
+            "a loop that is a step",
+            &[(
+                "    'items: for item in &order.items {\n        ship(item).await?;\n        sleep!(pause, \"1s\").await;\n    }\n",
+                "    items(&order).await?;\n",
+            )],
+            &["items: `items` is a `call` and was locked as a `loop`"],
+        ),
+        (
+            "into an attempt",
+            &[(
+                "    notify(&order).await?;",
+                "    let told = attempt!(tell, { notify(&order).await?; }).await;",
+            )],
+            &["tell/notify: `notify` was locked in the body and stands in `tell`"],
+        ),
+        (
+            "out of an attempt",
+            &[(
+                "    let tried = attempt!(bonus, {\n        grant(&order).await?;\n        1\n    }).await;",
+                "    grant(&order).await?;",
+            )],
+            &["grant: `grant` was locked in `bonus` and stands in the body"],
+        ),
+        (
+            "into the loop",
+            &[
+                (
+                    "        ship(item).await?;\n        sleep",
+                    "        ship(item).await?;\n        thank(1).await?;\n        sleep",
+                ),
+                ("            thank(sum).await?;\n", ""),
+            ],
+            &["items[]/thank: `thank` was locked in the body and stands in `items[]`"],
+        ),
+        (
+            "a branch gone",
+            &[(
+                "        paid = Outcome::Paid(recv!(payment, PAYMENT).await?),\n",
+                "",
+            )],
+            &["settle/paid: `settle` has no branch `paid` any more"],
+        ),
+        (
+            "a branch more",
+            &[(
+                "        expired = {",
+                "        cancelled = { recv!(cancel, CANCEL).await?; Outcome::Expired },\n        expired = {",
+            )],
+            &["settle/cancelled: `settle` has a new branch `cancelled`"],
+        ),
+        (
+            "the undo gone",
+            &[("    #[step(undo(release))]\n", "")],
+            &["reserve: the undo of `reserve` is gone"],
+        ),
+        (
+            "the list carried",
+            &[("#[carry(seen)]", "#[carry(seen, order)]")],
+            &["watch: `watch` carried `seen` and now carries `seen, order`"],
+        ),
+        (
+            "nothing carried",
+            &[("    #[carry(seen)]\n", "")],
+            &["watch: `watch` carried `seen` and carries nothing now"],
+        ),
+        (
+            "what a step gives",
+            &[("Result<Hold, StockError>", "Result<String, StockError>")],
+            &["reserve: what `reserve` recorded cannot be read any more: `Hold` became `String`"],
+        ),
+        (
+            "a field of what a step gives",
+            &[("until: u64", "until: String")],
+            &[
+                "reserve: what `reserve` recorded cannot be read any more: the field `until` of `Hold`: `u64` became `String`",
+            ],
+        ),
+        (
+            "a field more of what a step gives",
+            &[("until: u64", "until: u64, note: String")],
+            &[
+                "reserve: what `reserve` recorded cannot be read any more: `Hold` has a new field `note`",
+            ],
+        ),
+        (
+            "what a channel carries",
+            &[("Channel<u64>", "Channel<Order>")],
+            &[
+                "settle/paid/payment: what `payment` recorded cannot be read any more: `u64` became `Order`",
+            ],
+        ),
+        (
+            "the input",
+            &[("order: Order,", "order: u32,")],
+            &["order: the recorded input `order` cannot be read any more: `Order` became `u32`"],
+        ),
+        (
+            "a type in the input",
+            &[("count: u32", "count: bool")],
+            &[
+                "order: the recorded input `order` cannot be read any more: the field `items` of `Order`: the field `count` of `Item`: `u32` became `bool`",
+            ],
+        ),
+        (
+            "an input more",
+            &[("order: Order,", "order: Order, note: String,")],
+            &["note: `note` is a new input"],
+        ),
+        (
+            "removed as something else",
+            &[(
+                "        apologise(&order).await?;\n",
+                "        removed!(apologise, kind = \"sleep\");\n",
+            )],
+            &["apologise: `apologise` was locked as a `call` and is declared removed as a `sleep`"],
+        ),
+    ];
+    for (what, edits, expected) in breaking {
+        let told = told(SHOP, &edited(edits));
+        let fits = told.len() == expected.len()
+            && told
+                .iter()
+                .zip(*expected)
+                .all(|(told, expected)| told.starts_with(expected));
+        assert!(fits, "{what}: {told:#?}");
+        assert!(
+            told.iter().all(|told| told.contains("(workflow.lock:")),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn a_site_under_a_version_that_is_locked_already_is_new_to_the_runs_that_got_it() {
+    let before = SHOP.replace(
+        "let won = race!(",
+        "let v = version!(v, 2).await;\nif v >= 2 { check(&order).await?; }\nlet won = race!(",
+    );
+    let same = before.replace(
+        "check(&order).await?;",
+        "check(&order).await?; check_more(&order).await?;",
+    );
+    let told_of = told(&before, &same);
+    assert!(
+        told_of[0].starts_with("check_more: `check_more` is new and stands before `settle`"),
+        "{told_of:?}"
+    );
+    // A higher number is a version of its own.
+    let higher = same.replace("version!(v, 2)", "version!(v, 3)");
+    assert_eq!(told(&before, &higher), [] as [String; 0]);
+    let lower = before.replace("version!(v, 2)", "version!(v, 1)");
+    let told_of = told(&before, &lower);
+    assert!(
+        told_of[0].starts_with("v: `v` went back to 1, and live runs may have recorded 2"),
+        "{told_of:?}"
+    );
+}

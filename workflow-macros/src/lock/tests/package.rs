@@ -1,0 +1,199 @@
+//! What else there is in a package: conditions, other names, functions that share one.
+
+use super::{SHOP, lock_of, lock_of_each, told};
+use crate::lock::sources::Sources;
+use crate::lock::text::Lock;
+
+#[test]
+fn a_site_under_a_condition_is_not_gone_where_the_condition_is_another() {
+    let before = SHOP.replace(
+        "            apologise(&order).await?;",
+        "            #[cfg(feature = \"sorry\")] apologise(&order).await?;",
+    );
+    let without = before.replace(
+        "            #[cfg(feature = \"sorry\")] apologise(&order).await?;\n",
+        "",
+    );
+    assert_eq!(told(&before, &without), [] as [String; 0]);
+    // Two of one name, each under its own condition, are each compared with its own.
+    let twins = SHOP.replace("            apologise(&order).await?;", "            #[cfg(feature = \"sorry\")] apologise(&order).await?;\n #[cfg(not(feature = \"sorry\"))] sleep!(apologise, \"1s\").await;");
+    assert_eq!(told(&twins, &twins), [] as [String; 0]);
+}
+
+#[test]
+fn what_a_call_is_is_told_by_its_definition() {
+    let before = SHOP.replace("async fn thank", "async fn never");
+    for (from, to, kinds) in [
+        (
+            "#[step]\nasync fn ship",
+            "#[fragment]\nasync fn ship",
+            "`fragment` and was locked as a `step`",
+        ),
+        (
+            "#[step]\nasync fn ship",
+            "#[workflow]\nasync fn ship",
+            "`child` and was locked as a `step`",
+        ),
+        (
+            "#[fragment]\nasync fn notify",
+            "#[step]\nasync fn notify",
+            "`step` and was locked as a `fragment`",
+        ),
+    ] {
+        let after = before.replace(from, to);
+        assert_ne!(before, after);
+        let told = told(&before, &after).join("\n");
+        assert!(told.contains(kinds), "{told}");
+    }
+    // What other packages define may be anything.
+    let foreign = SHOP.replace("#[fragment]\nasync fn notify", "async fn other");
+    assert_eq!(told(&foreign, SHOP), [] as [String; 0]);
+}
+
+/// A fragment of this name that calls these.
+fn fragment(name: &str, calls: &[&str]) -> String {
+    let calls: String = calls
+        .iter()
+        .map(|call| format!("{call}().await?; "))
+        .collect();
+    format!("#[fragment] async fn {name}() -> Result<(), Failure> {{ {calls} Ok(()) }}")
+}
+
+/// In which section each fragment of these files is locked.
+fn locked_as(lock: &Lock, files: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+    let sources = Sources::of_each(files);
+    let found = sources.durable();
+    let sections = found.iter().map(|found| {
+        let section = lock.section_of(found, &found.name(), &sources);
+        (
+            found.full_name.clone(),
+            section.map(|section| section.name.clone()),
+        )
+    });
+    sections.collect()
+}
+
+#[test]
+fn fragments_of_one_name_are_locked_each_by_its_own() {
+    let (one, other) = (
+        fragment("notify", &["mail"]),
+        fragment("notify", &["call", "letter"]),
+    );
+    let both = [
+        ("src/orders.rs", one.as_str()),
+        ("src/returns/mod.rs", other.as_str()),
+    ];
+    let lock = lock_of_each(&both);
+    let printed = lock.print();
+    assert!(
+        printed.contains("fragment crate::orders::notify\n  call mail\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("fragment crate::returns::notify\n  call call\n  call letter\n"),
+        "{printed}"
+    );
+    let own = |name: &str, section: &str| (name.to_owned(), Some(section.to_owned()));
+    let (orders, returns) = ("crate::orders::notify", "crate::returns::notify");
+    assert_eq!(
+        locked_as(&lock, &both),
+        [own(orders, orders), own(returns, returns)]
+    );
+    // The other one goes: what is left is still known.
+    assert_eq!(locked_as(&lock, &both[..1]), [own(orders, orders)]);
+    // In one file, too, and as methods.
+    let methods = format!("mod a {{ {one} }} impl Desk {{ {other} }}");
+    let lock = lock_of(&methods);
+    let names: Vec<_> = lock
+        .sections
+        .iter()
+        .map(|section| section.name.as_str())
+        .collect();
+    assert_eq!(names, ["crate::Desk::notify", "crate::a::notify"]);
+}
+
+#[test]
+fn a_fragment_that_was_the_only_one_of_its_name_keeps_its_section() {
+    let (one, other) = (
+        fragment("notify", &["mail"]),
+        fragment("notify", &["call", "letter"]),
+    );
+    let lock = lock_of_each(&[("src/orders.rs", &one)]);
+    let moved = [("src/shop/orders.rs", one.as_str())];
+    let is_locked = |name: &str| (name.to_owned(), Some("notify".to_owned()));
+    let is_new = |name: &str| (name.to_owned(), None);
+    assert_eq!(
+        locked_as(&lock, &moved),
+        [is_locked("crate::shop::orders::notify")]
+    );
+    // Another one comes: the section is that of the one that fits it, wherever it stands.
+    let two = [
+        ("src/a.rs", other.as_str()),
+        ("src/orders.rs", one.as_str()),
+    ];
+    assert_eq!(
+        locked_as(&lock, &two),
+        [
+            is_new("crate::a::notify"),
+            is_locked("crate::orders::notify")
+        ]
+    );
+}
+
+#[test]
+fn a_workflow_that_shares_its_name_is_not_the_one_that_is_locked() {
+    let now = "#[workflow] async fn pay() -> Result<(), Failure> { charge().await?; Ok(()) }";
+    let before = "#[workflow(name = \"pay\", shared_name)] async fn old() -> Result<(), Failure> { bill().await?; Ok(()) }";
+    let files = [("src/before.rs", before), ("src/lib.rs", now)];
+    let lock = lock_of_each(&files);
+    assert!(
+        lock.print().ends_with("workflow pay\n  call charge\n"),
+        "{}",
+        lock.print()
+    );
+    let sections = locked_as(&lock, &files);
+    assert_eq!(sections[0].1, None);
+    assert_eq!(sections[1].1.as_deref(), Some("pay"));
+}
+
+#[test]
+fn a_renamed_import_is_what_it_renames() {
+    let before = "
+        use stock::{reserve as hold, Hold as Held};
+        #[derive(Deserialize)] struct Hold { shelf: u32 }
+        #[derive(Deserialize)] struct Order { id: u32 }
+        use self::Order as Input;
+        #[step] async fn reserve() -> Result<Hold, Error> { find() }
+        #[workflow] async fn pay(order: Input) -> Result<(), Failure> { let held: Held = hold().await?; Ok(()) }
+        #[workflow] async fn other() -> Result<(), Failure> { hold().await?; Ok(()) }
+    ";
+    let printed = lock_of(before).print();
+    assert!(
+        printed.contains("workflow other\n  step hold of reserve -> Hold\n")
+            || printed.contains("workflow other\n  step hold -> Hold\n"),
+        "{printed}"
+    );
+    let after = before
+        .replace("shelf: u32", "shelf: String")
+        .replace("id: u32", "id: bool");
+    let told = told(before, &after).join("\n");
+    assert_eq!(told.matches("cannot be read any more").count(), 3, "{told}");
+    // To spell it out changes nothing.
+    let plain = before
+        .replace("order: Input", "order: Order")
+        .replace("held: Held", "held: Hold");
+    assert_eq!(super::told(before, &plain), [] as [String; 0]);
+}
+
+#[test]
+fn what_is_compiled_for_tests_only_says_nothing() {
+    let plain = "#[derive(Deserialize)] struct Hold { shelf: u32 }
+        #[step] async fn reserve() -> Result<Hold, Error> { find() }
+        #[workflow] async fn pay() -> Result<(), Failure> { reserve().await?; Ok(()) }";
+    let doubled = format!(
+        "{plain} #[cfg(test)] #[step] async fn reserve() -> Result<u32, Error> {{ one() }}
+        #[cfg(all(test, feature = \"x\"))] #[derive(Deserialize)] struct Hold {{ row: u32 }}
+        #[cfg(test)] #[workflow] async fn pay() -> Result<(), Failure> {{ Ok(()) }}"
+    );
+    assert_eq!(lock_of(plain).print(), lock_of(&doubled).print());
+}
