@@ -340,6 +340,8 @@ messages! {
     LOCK_INPUT_NEW: "`{0}` is a new input, which no live run has recorded ({1})",
         "take an `Option<{2}>`, which is `None` for them, or make it a workflow of another name";
     LOCK_UNDO: "the undo of `{0}` is gone, and live runs may have to call it ({1})", "put it back";
+    LOCK_KEY: "what `{0}` goes through is known by {1} now, and live runs have it recorded by {2} ({3})",
+        "{4}; or give the {5} another name inside `if version!(..)`";
     LOCK_CARRY: "`{0}` carried `{1}` and now carries `{2}`: live runs have the old list recorded ({3})",
         "carry the same locals in the same order; what is new goes into one of them, as an `Option` or with `#[serde(default)]`";
     LOCK_CARRY_TYPE: "what `{1}` carried as `{0}` cannot be read any more: {2} ({3})",

@@ -310,6 +310,16 @@ impl Compare<'_> {
                 messages::LOCK_UNDO.with(&[&new.name, &quoted]),
             );
         }
+        if old.is_keyed != new.is_keyed {
+            let (now, before, way) = match (new.is_keyed, new.kind.as_str()) {
+                (true, "loop") => ("a key", "a number", "take `#[key]` off"),
+                (true, _) => ("a key", "a number", "take `key` off"),
+                (false, "loop") => ("a number", "a key", "put `#[key(..)]` back"),
+                (false, _) => ("a number", "a key", "put `key = ..` back"),
+            };
+            let words = [&*new.name, now, before, &*quoted, way, &*new.kind];
+            self.push(&path, place, messages::LOCK_KEY.with(&words));
+        }
         match (&old.carried, &new.carried) {
             (Some(old), None) => {
                 let text = messages::LOCK_CARRY_GONE.with(&[&new.name, &names(old), &quoted]);

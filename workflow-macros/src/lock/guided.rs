@@ -74,6 +74,7 @@ impl Flow {
             of: None,
             channels: Vec::new(),
             has_undo: false,
+            is_keyed: false,
             carried: None,
             latest: None,
             was: None,

@@ -152,6 +152,9 @@ pub(super) fn print_site(site: &Site, text: &mut String) {
     if site.has_undo {
         text.push_str(" undo");
     }
+    if site.is_keyed {
+        text.push_str(" keyed");
+    }
     if let Some(cfg) = &site.cfg {
         let _ = write!(text, " cfg({cfg})");
     }
@@ -400,6 +403,7 @@ fn read_site(line: &Line<'_>, kind: &str, rest: &str) -> Result<Site, Unreadable
         of: None,
         channels: Vec::new(),
         has_undo: false,
+        is_keyed: false,
         carried: None,
         latest: None,
         was: None,
@@ -411,6 +415,10 @@ fn read_site(line: &Line<'_>, kind: &str, rest: &str) -> Result<Site, Unreadable
     while let Some(word) = words.next() {
         if word == "undo" {
             site.has_undo = true;
+            continue;
+        }
+        if word == "keyed" {
+            site.is_keyed = true;
             continue;
         }
         let value = words

@@ -2,6 +2,7 @@
 
 use syn::Attribute;
 
+use super::types::DETACHED;
 use crate::diagnostics::Place;
 use crate::model::{self, Details, Hint, Jump, Kind, Walked, has_site, name};
 
@@ -63,6 +64,8 @@ pub(crate) struct Site {
     pub(crate) of: Option<String>,
     pub(crate) channels: Vec<String>,
     pub(crate) has_undo: bool,
+    /// Its iterations or items are known by keys, and not by numbers.
+    pub(crate) is_keyed: bool,
     pub(crate) carried: Option<Vec<Carried>>,
     pub(crate) latest: Option<u32>,
     pub(crate) was: Option<String>,
@@ -202,6 +205,8 @@ pub(super) fn site(
         gives,
         channels,
         carried,
+        is_keyed,
+        is_detached,
         is_endless: _,
         latest,
         was,
@@ -209,6 +214,7 @@ pub(super) fn site(
         branches,
     } = &found.details;
     let gives = gives.clone().or_else(|| match (found.kind, calls) {
+        _ if *is_detached => Some(DETACHED.to_owned()),
         (Kind::Call | Kind::Step, Some(path)) => types.of_call(path),
         (Kind::Recv, _) => types.of_channel(channels.first()?),
         _ => None,
@@ -238,6 +244,7 @@ pub(super) fn site(
         of,
         channels: channels.clone(),
         has_undo: walked.undos.iter().any(|undo| undo.path == found.path),
+        is_keyed: *is_keyed,
         carried: carried.as_ref().map(|carried| {
             let carried = carried.iter().map(|local| Carried {
                 name: local.name.clone(),

@@ -247,7 +247,8 @@ impl Tables<'_> {
                 None => None,
             };
         }
-        if old.is_open() || new.is_open() {
+        // A run that nobody waits for gives nothing that is read.
+        if old.is_open() || new.is_open() || new.head == DETACHED {
             return None;
         }
         // Of what is made by `Wrapper::default()` the arguments are not written.
@@ -444,6 +445,9 @@ impl Ty {
         }
     }
 }
+
+/// What a child run gives that is not waited for.
+pub(crate) const DETACHED: &str = "detached";
 
 /// Whether a type is an `Option`, as `Deserialize` sees it.
 pub(crate) fn is_option(ty: &str) -> bool {

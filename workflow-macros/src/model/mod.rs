@@ -113,12 +113,16 @@ pub(crate) struct Carried {
 pub(crate) struct Details {
     /// The path of what is called, without its arguments: `stock::reserve`, `.charge`.
     pub(crate) calls: Option<String>,
+    /// It is a child run that is not waited for.
+    pub(crate) is_detached: bool,
     /// The type of its value, where a `let` says it.
     pub(crate) gives: Option<String>,
     /// The channels it takes from or sends to.
     pub(crate) channels: Vec<String>,
     /// The locals that a loop carries.
     pub(crate) carried: Option<Vec<Carried>>,
+    /// Its iterations or items are known by keys.
+    pub(crate) is_keyed: bool,
     /// A loop that only a jump leaves.
     pub(crate) is_endless: bool,
     /// The version that new runs get, where it is a number.

@@ -180,6 +180,14 @@ fn an_edit_that_some_live_run_does_not_survive_is_told_once_and_quotes_the_lock(
             &["watch: `watch` carried `seen` and now carries `seen, order`"],
         ),
         (
+            "a key on a loop's items",
+            &[(
+                "'items: for item in &order.items {",
+                "#[key(item.sku)] 'items: for item in &order.items {",
+            )],
+            &["items: what `items` goes through is known by a key now"],
+        ),
+        (
             "nothing carried",
             &[("    #[carry(seen)]\n", "")],
             &["watch: `watch` carried `seen` and carries nothing now"],
@@ -275,4 +283,25 @@ fn a_site_under_a_version_that_is_locked_already_is_new_to_the_runs_that_got_it(
         told_of[0].starts_with("v: `v` went back to 1, and live runs may have recorded 2"),
         "{told_of:?}"
     );
+}
+
+#[test]
+fn a_key_and_a_detached_child_are_told_in_both_directions() {
+    let keyed = SHOP.replace("'items: for", "#[key(item.sku)] 'items: for");
+    let told_of = told(&keyed, SHOP).join("\n");
+    assert!(
+        told_of.starts_with("items: what `items` goes through is known by a number now"),
+        "{told_of}"
+    );
+    let child =
+        format!("{SHOP}\n#[workflow] async fn thank(sum: u64) -> Result<u32, Failure> {{ Ok(1) }}");
+    let detached = child.replace("thank(sum).await?", "thank(sum).detach().await?");
+    let told_of = told(&detached, &child).join("\n");
+    assert!(
+        told_of.contains(
+            "thank: what `thank` recorded cannot be read any more: `detached` became `u32`"
+        ),
+        "{told_of}"
+    );
+    assert_eq!(told(&child, &detached), [] as [String; 0]);
 }

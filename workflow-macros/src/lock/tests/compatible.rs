@@ -177,13 +177,6 @@ fn an_edit_that_every_live_run_survives_raises_nothing() {
             )],
         ),
         (
-            "a key on a loop's items",
-            &[(
-                "'items: for item in &order.items {",
-                "#[key(item.sku)] 'items: for item in &order.items {",
-            )],
-        ),
-        (
             "a loop that carries",
             &[(
                 "'items: for item in &order.items {",

@@ -148,6 +148,9 @@ impl Walk<'_> {
         self.visit_pat_mut(&mut each.pat);
         self.in_order(&each.expr);
         self.visit_expr_mut(&mut each.expr);
+        if let Some(site) = self.scopes.sites.get_mut(of) {
+            site.details.is_keyed = key.is_some();
+        }
         let inner = self.new_cx();
         let own = Own::of_block(&each.body).and(&each.pat);
         let frame = Frame::Branch("the item's branch", own);

@@ -127,6 +127,7 @@ impl Walk<'_> {
         let site = self.site(text, Kind::Loop, label.span().into());
         if let Some(details) = self.scopes.details() {
             details.carried = locals;
+            details.is_keyed = key.is_some();
             details.is_endless = word == "loop";
         }
         let outer = self.cx();

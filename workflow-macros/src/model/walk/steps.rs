@@ -90,7 +90,7 @@ impl Walk<'_> {
             self.undo(&name, undo);
         }
         let site = self.site(name, Kind::Step, at);
-        self.called(calls, gives);
+        self.called(calls, gives, false);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
     }
@@ -159,11 +159,12 @@ impl Walk<'_> {
         print: Print,
     ) {
         let calls = name::called(&awaited.base);
+        let is_detached = name::is_detached(&awaited.base);
         self.in_site += 1;
         self.visit_expr_mut(&mut awaited.base);
         self.in_site -= 1;
         let site = self.site(name, Kind::Step, at);
-        self.called(calls, gives);
+        self.called(calls, gives, is_detached);
         print(&mut awaited.base, &self.cx(), &site, self.krate);
     }
 
