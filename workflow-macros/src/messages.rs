@@ -318,9 +318,9 @@ messages! {
     LOCK_GONE: "`{0}` is locked and gone: live runs that have it recorded would diverge here ({1})",
         "put it back, or say that it is gone: `removed!({2}, kind = \"{3}\");` in the scope where it stood";
     LOCK_RENAMED: "`{0}` stands where `{1}` was locked: live runs do not find what they recorded under another name ({2})",
-        "keep the old name: {3}; or declare `removed!({1}, kind = \"{4}\");` and put the new one inside `if version!(..)`";
+        "keep the old name: {3}; or declare `removed!({5}, kind = \"{4}\");` and put the new one inside `if version!(..)`";
     LOCK_MOVED: "`{0}` was locked in {1} and stands in {2}: live runs have it recorded there ({3})",
-        "move it back; or leave `removed!({0}, kind = \"{4}\");` where it was, and give it another name here, inside `if version!(..)`";
+        "move it back; or leave `removed!({5}, kind = \"{4}\");` where it was, and give it another name here, inside `if version!(..)`";
     LOCK_ORDER: "`{0}` was locked {1} `{2}`: live runs may have them recorded so ({3})",
         "put it back; or decide by a `version!`: the old order for runs that got 1, and other names in the new order";
     LOCK_NEW_BEFORE: "`{0}` is new and stands before `{1}`: live runs that are past it would come by something they never did ({2})",
@@ -328,11 +328,17 @@ messages! {
     LOCK_NEW_AT_END: "`{0}` is new, at the end of {1}: live runs come by there again, and would find something they never did ({2})",
         "let only new runs do it: `if version!({3}, 2).await >= 2 { .. }` around it";
     LOCK_KIND: "`{0}` is a `{1}` and was locked as a `{2}`: what live runs recorded does not fit ({3})",
-        "give it a name of its own, and declare `removed!({0}, kind = \"{2}\");` for the old one";
+        "give it a name of its own, and declare `removed!({4}, kind = \"{2}\");` for the old one";
+    LOCK_REUSED: "`{0}` was declared removed and stands here again: live runs that have the old one recorded would diverge ({1})",
+        "give the {2} another name";
+    LOCK_DERIVED: "`{0}` stands where `{1}` was locked: it is made from its name, and live runs would get another value ({2})",
+        "keep the old name, `{3}`";
+    LOCK_CFG: "`{0}` is left out in this build, and live runs have it recorded ({1})",
+        "take the condition off, or say that it is gone where it is not met: `#[cfg(not(..))] removed!({3}, kind = \"{2}\");`";
     LOCK_REMOVED_KIND: "`{0}` was locked as a `{1}` and is declared removed as a `{2}` ({3})",
-        "write `removed!({0}, kind = \"{1}\");`";
+        "write `removed!({4}, kind = \"{1}\");`";
     LOCK_REMOVED_UNDO: "`{0}` is declared removed without the undo that live runs may have to call ({1})",
-        "write `removed!({0}, kind = \"{2}\", undo = ..);` with the function that undid it";
+        "write `removed!({3}, kind = \"{2}\", undo = ..);` with the function that undid it";
     LOCK_TYPE: "what `{0}` recorded cannot be read any more: {1} ({2})",
         "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or give the step another name inside `if version!(..)`";
     LOCK_INPUT_TYPE: "the recorded input `{0}` cannot be read any more: {1} ({2})",

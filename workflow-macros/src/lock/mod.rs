@@ -31,7 +31,7 @@ use self::text::{Lock, Unreadable};
 pub(crate) use self::tree::Item;
 use self::tree::{Input, Origin, Section, Types};
 use self::types::Tables;
-use crate::diagnostics::{Errors, Place};
+use crate::diagnostics::{Errors, Place, Report};
 use crate::model::{self, ItemOptions, Parameter, Walked, name};
 use crate::syntax::{Body, Function, Settings};
 use crate::{expand, messages};
@@ -174,7 +174,11 @@ fn compare_with(
     };
     for found in breaks(&lock, locked, expanded, &sources) {
         if !mode.accepts(&locked.name, &found.path) {
-            errors.push(found.place, found.text);
+            let report = Report::new(found.place, found.text);
+            errors.add(match found.under {
+                Some(condition) => report.under(&condition),
+                None => report,
+            });
         }
     }
 }

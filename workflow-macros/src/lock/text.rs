@@ -89,7 +89,7 @@ fn print_parts(parts: &[Part], depth: usize, text: &mut String) {
             Part::Leaves => {
                 let _ = writeln!(text, "{}leaves", pad(depth));
             }
-            Part::Choice { gates, arms } => {
+            Part::Choice { gates, arms, .. } => {
                 let _ = write!(text, "{}choice", pad(depth));
                 if !gates.is_empty() {
                     let _ = write!(text, " by {}", gates.join(", "));
@@ -360,6 +360,7 @@ fn read_parts<'a>(lines: impl Iterator<Item = &'a Line<'a>>) -> Result<Vec<Part>
                 Part::Choice {
                     gates: list(gates),
                     arms,
+                    conditions: Vec::new(),
                 }
             }
             _ => Part::Site(Box::new(read_site(line, word, rest)?)),

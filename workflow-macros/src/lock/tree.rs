@@ -4,7 +4,7 @@ use syn::Attribute;
 
 use super::types::DETACHED;
 use crate::diagnostics::Place;
-use crate::model::{self, Details, Hint, Jump, Kind, Walked, has_site, name};
+use crate::model::{self, Condition, Details, Hint, Jump, Kind, Walked, has_site, name};
 
 /// A function that is locked.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub(crate) enum Part {
     Choice {
         gates: Vec<String>,
         arms: Vec<Vec<Part>>,
+        /// When each arm is taken, in the code.
+        conditions: Vec<Condition>,
     },
     Leaves,
 }
@@ -176,21 +178,45 @@ fn hinted(hint: &Hint, types: &dyn Types) -> Option<String> {
 
 /// The body of a function that was walked.
 pub(crate) fn parts(walked: &Walked, outline: &[model::Part], types: &dyn Types) -> Vec<Part> {
-    let part = |part: &model::Part| match part {
-        // With a label it may leave a block, and what stands after that goes on.
-        model::Part::Leaves(Jump::Break(Some(_))) => None,
+    parts_in(walked, outline, types, &mut Vec::new())
+}
+
+/// The same, within these loops.
+fn parts_in(
+    walked: &Walked,
+    outline: &[model::Part],
+    types: &dyn Types,
+    loops: &mut Vec<String>,
+) -> Vec<Part> {
+    let mut part = |part: &model::Part| match part {
+        // It may leave a block, and what stands after that goes on.
+        model::Part::Leaves(Jump::Break(Some(label))) if !loops.contains(label) => None,
         model::Part::Leaves(_) => Some(Part::Leaves),
-        // What is recorded does not tell which arm was taken, where none records anything.
-        model::Part::Choice { arms, .. } if !arms.iter().any(|arm| has_site(arm)) => None,
-        model::Part::Choice { gates, arms } => Some(Part::Choice {
-            gates: gates.clone(),
-            arms: arms.iter().map(|arm| parts(walked, arm, types)).collect(),
-        }),
+        // What is recorded does not tell which arm was taken, where none records anything; a version does.
+        model::Part::Choice { arms, gates, .. }
+            if gates.is_empty() && !arms.iter().any(|arm| has_site(arm)) =>
+        {
+            None
+        }
+        model::Part::Choice {
+            gates,
+            arms,
+            conditions,
+        } => {
+            let arms = arms.iter();
+            let arms = arms.map(|arm| parts_in(walked, arm, types, loops));
+            Some(Part::Choice {
+                gates: gates.clone(),
+                arms: arms.collect(),
+                conditions: conditions.clone(),
+            })
+        }
         model::Part::Site { index, bodies } => {
-            Some(Part::Site(Box::new(site(walked, *index, bodies, types))))
+            let site = site(walked, *index, bodies, types, loops);
+            Some(Part::Site(Box::new(site)))
         }
     };
-    outline.iter().filter_map(part).collect()
+    outline.iter().filter_map(&mut part).collect()
 }
 
 pub(super) fn site(
@@ -198,6 +224,7 @@ pub(super) fn site(
     index: usize,
     bodies: &[model::Body],
     types: &dyn Types,
+    loops: &mut Vec<String>,
 ) -> Site {
     let found = &walked.sites[index];
     let Details {
@@ -223,13 +250,16 @@ pub(super) fn site(
         let last = path.rsplit([':', '.']).next()?;
         (last != found.name).then(|| last.to_owned())
     });
+    if found.kind == Kind::Loop {
+        loops.push(found.name.clone());
+    }
     let bodies = bodies.iter().map(|body| {
         let named = branches
             .iter()
             .find(|(name, _)| Some(name) == body.branch.as_ref());
         Body {
             branch: body.branch.clone(),
-            parts: parts(walked, &body.parts, types),
+            parts: parts_in(walked, &body.parts, types, loops),
             origin: Origin::Code(named.map_or(found.place, |(_, place)| *place)),
         }
     });
@@ -237,6 +267,10 @@ pub(super) fn site(
         (Kind::Call, Some(path)) => types.kind_of_call(path),
         _ => None,
     };
+    let bodies: Vec<Body> = bodies.collect();
+    if found.kind == Kind::Loop {
+        loops.pop();
+    }
     Site {
         kind: kind.unwrap_or(found.kind.word()).to_owned(),
         name: found.name.clone(),
@@ -257,7 +291,7 @@ pub(super) fn site(
         was: was.map(str::to_owned),
         to: to.clone(),
         cfg: condition(&found.cfg),
-        bodies: bodies.collect(),
+        bodies,
         origin: Origin::Code(found.place),
     }
 }

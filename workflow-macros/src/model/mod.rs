@@ -6,6 +6,7 @@
 //! A new kind of site is a variant of [`Kind`] here and in the library, a row in the table of `syntax::Durable` if it is a
 //! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
+mod condition;
 mod duration;
 mod guided;
 mod hints;
@@ -23,6 +24,7 @@ use syn::Attribute;
 
 use crate::diagnostics::Place;
 
+pub(crate) use self::condition::Condition;
 pub(crate) use self::guided::{Code, FlowOptions, Guided, Kept, Stage, check_guided, type_name};
 pub(crate) use self::hints::{Generics, Hint, is_number};
 pub(crate) use self::options::{At, ItemOptions, Options};

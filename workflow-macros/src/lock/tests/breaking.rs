@@ -1,6 +1,10 @@
 //! What some live run does not survive is told once, where it stands.
 
-use super::{Edits, SHOP, edited, told};
+use super::{Edits, SHOP, edited, lock_of, told};
+use crate::diagnostics::Place;
+use crate::lock::compare;
+use crate::lock::text::Lock;
+use crate::lock::types::Tables;
 
 #[test]
 fn an_edit_that_some_live_run_does_not_survive_is_told_once_and_quotes_the_lock() {
@@ -274,9 +278,14 @@ fn a_site_under_a_version_that_is_locked_already_is_new_to_the_runs_that_got_it(
         told_of[0].starts_with("check_more: `check_more` is new and stands before `settle`"),
         "{told_of:?}"
     );
-    // A higher number is a version of its own.
+    // A higher number is a version of its own, for what asks for it.
     let higher = same.replace("version!(v, 2)", "version!(v, 3)");
-    assert_eq!(told(&before, &higher), [] as [String; 0]);
+    assert_eq!(told(&before, &higher), told_of);
+    let asked = higher.replace(
+        "check_more(&order).await?;",
+        "if v >= 3 { check_more(&order).await?; }",
+    );
+    assert_eq!(told(&before, &asked), [] as [String; 0]);
     let lower = before.replace("version!(v, 2)", "version!(v, 1)");
     let told_of = told(&before, &lower);
     assert!(
@@ -304,4 +313,112 @@ fn a_key_and_a_detached_child_are_told_in_both_directions() {
         "{told_of}"
     );
     assert_eq!(told(&child, &detached), [] as [String; 0]);
+}
+
+#[test]
+fn an_arm_that_older_runs_take_lets_nothing_in() {
+    for gate in [
+        "if version!(v, 2).await < 2 { check(&order).await?; }",
+        "if version!(v, 2).await == 1 { check(&order).await?; }",
+        "if version!(v, 2).await >= 1 { check(&order).await?; }",
+        "if version!(v, 2).await >= 2 { log(1); } else { check(&order).await?; }",
+        "let v = version!(v, 2).await; if v >= 2 || order.is_large() { check(&order).await?; }",
+        "let is_new = version!(v, 2).await >= 2; if !is_new { check(&order).await?; }",
+        "match version!(v, 2).await { 2 => {} _ => { check(&order).await?; } }",
+        "match version!(v, 2).await { n if n >= 2 => {} _ => { check(&order).await?; } }",
+        "if version!(v, 2).await >= 2 { return Ok(0); } check(&order).await?;",
+    ] {
+        let after = SHOP.replace(
+            "    let won = race!(",
+            &format!("{gate}\n let won = race!("),
+        );
+        let told = told(SHOP, &after).join("\n");
+        assert!(
+            told.starts_with("check: `check` is new and stands before `settle`"),
+            "{gate}: {told}"
+        );
+    }
+    // Of a version that grew, all numbers are old that it had.
+    let before = SHOP.replace(
+        "    let won = race!(",
+        "let v = version!(v, 3).await; if v == 3 { audit(&order).await?; }\n let won = race!(",
+    );
+    let grown = before.replace("version!(v, 3)", "version!(v, 4)");
+    for (arm, is_told) in [
+        ("v >= 4", false),
+        ("v != 1", true),
+        ("v == 2", true),
+        ("v > 3", false),
+    ] {
+        let after = grown.replace(
+            " let won",
+            &format!("if {arm} {{ check(&order).await?; }}\n let won"),
+        );
+        let told = told(&before, &after);
+        assert_eq!(!told.is_empty(), is_told, "{arm}: {told:?}");
+    }
+}
+
+#[test]
+fn a_name_that_was_declared_removed_is_not_given_again() {
+    let removed = SHOP.replace(
+        "apologise(&order).await?;",
+        "removed!(apologise, kind = \"step\");",
+    );
+    let told_of = told(&removed, SHOP).join("\n");
+    assert!(
+        told_of.starts_with("apologise: `apologise` was declared removed and stands here again"),
+        "{told_of}"
+    );
+    // The line may go when no run needs it.
+    let gone = removed.replace("removed!(apologise, kind = \"step\");", "");
+    assert_eq!(told(&removed, &gone), [] as [String; 0]);
+}
+
+#[test]
+fn a_value_that_is_made_from_its_name_keeps_it() {
+    let before = SHOP.replace(
+        "let mut seen = 0;",
+        "let key = uuid!(key);\nlet mut seen = 0;",
+    );
+    let told_of = told(&before, &before.replace("uuid!(key)", "uuid!(id)")).join("\n");
+    assert!(
+        told_of.starts_with("id: `id` stands where `key` was locked: it is made from its name"),
+        "{told_of}"
+    );
+    // It may go, and another may come elsewhere.
+    assert_eq!(told(&before, SHOP), [] as [String; 0]);
+    let other = SHOP.replace(
+        "    let won = race!(",
+        "let id = random!(id);\n    let won = race!(",
+    );
+    assert_eq!(told(&before, &other), [] as [String; 0]);
+}
+
+#[test]
+fn the_ways_out_can_be_written_as_they_are_said() {
+    let step = |name: &str| format!("#[step(name = \"{name}\")] apologise(&order).await?;");
+    for (name, written) in [
+        ("say-sorry", "\"say-sorry\""),
+        ("type", "r#type"),
+        ("sorry", "sorry"),
+    ] {
+        let before = SHOP.replace("apologise(&order).await?;", &step(name));
+        let gone = before.replace(&step(name), "");
+        let (locked, found) = (lock_of(&before), lock_of(&gone));
+        let locked = Lock::parse(&locked.print()).unwrap();
+        let tables = Tables {
+            locked: &locked.types,
+            found: &found.types,
+        };
+        let place = Place::from(proc_macro2::Span::call_site());
+        let told = compare::compare(&locked.sections[0], &found.sections[0], place, &tables);
+        let text = told.into_iter().next().unwrap().text.into_string();
+        let way_out = format!("removed!({written}, kind = \"step\");");
+        assert!(text.contains(&way_out), "{text}");
+        assert_eq!(
+            self::told(&before, &before.replace(&step(name), &way_out)),
+            [] as [String; 0]
+        );
+    }
 }

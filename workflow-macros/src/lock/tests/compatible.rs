@@ -268,7 +268,7 @@ fn an_edit_that_every_live_run_survives_raises_nothing() {
             "another way under a new version",
             &[(
                 "    let won = race!(",
-                "    let way = version!(way, 2).await;\n    if way == 1 { old_check(&order).await?; } else { new_check(&order).await?; }\n    let won = race!(",
+                "    let way = version!(way, 2).await;\n    if way == 1 { log(&order); } else { new_check(&order).await?; }\n    let won = race!(",
             )],
         ),
         (
@@ -374,4 +374,68 @@ fn a_site_taken_out_of_an_if_that_stood_alone_raises_nothing() {
     );
     assert_ne!(after, out);
     assert_eq!(told(&after, &out), [] as [String; 0]);
+}
+
+#[test]
+fn a_version_lets_in_what_only_newer_runs_come_to() {
+    for gate in [
+        "if version!(v, 2).await >= 2 { check(&order).await?; }",
+        "if version!(v, 2).await == 2 { check(&order).await?; }",
+        "if 1 < version!(v, 2).await { check(&order).await?; }",
+        "if version!(v, 2).await < 2 { log(1); } else { check(&order).await?; }",
+        "let v = version!(v, 2).await; if v != 1 && order.is_large() { check(&order).await?; }",
+        "let is_old = version!(v, 2).await == 1; if !is_old { check(&order).await?; }",
+        "let new: bool = version!(v, 2).await > 1; match new { true => { check(&order).await?; } false => {} }",
+        "match version!(v, 3).await { 1 => {} 2 | 3 => { check(&order).await?; } _ => { check_all(&order).await?; } }",
+        "match version!(v, 2).await { 0..=1 => {} _ => { check(&order).await?; } }",
+        "match version!(v, 2).await { n if n < 2 => {} 1 => {} _ => { check(&order).await?; } }",
+        // What is not understood is believed.
+        "if is_new(version!(v, 2).await) { check(&order).await?; }",
+        "if matches!(version!(v, 2).await, 2..) { check(&order).await?; }",
+        // Who got 1 is gone before.
+        "if version!(v, 2).await < 2 { return Ok(0); } check(&order).await?;",
+    ] {
+        let after = SHOP.replace(
+            "    let won = race!(",
+            &format!("{gate}\n let won = race!("),
+        );
+        let told = told(SHOP, &after);
+        if gate.contains("return Ok(0)") {
+            // What they went on to is another matter.
+            assert!(
+                told.iter().all(|told| !told.starts_with("check")),
+                "{gate}: {told:?}"
+            );
+            continue;
+        }
+        assert_eq!(told, [] as [String; 0], "{gate}");
+    }
+    for gate in [
+        "if version!(tracked, 2).await < 2 { continue; }\n track(item).await?;",
+        "if version!(tracked, 2).await < 2 { continue 'items; }\n track(item).await?;",
+        "match version!(tracked, 2).await { 1 => continue, _ => {} }\n track(item).await?;",
+    ] {
+        let pause = "sleep!(pause, \"1s\").await;";
+        let after = SHOP.replace(pause, &format!("{pause} {gate}"));
+        assert_eq!(told(SHOP, &after), [] as [String; 0], "{gate}");
+    }
+}
+
+#[test]
+fn what_leaves_the_iteration_by_its_label_is_followed_by_nothing() {
+    let before = SHOP.replace(
+        "        ship(item).await?;\n",
+        "        if item.count == 0 { void(item).await?; break 'items; }\n ship(item).await?;\n",
+    );
+    let after = before.replace(
+        "void(item).await?;",
+        "void(item).await?; archive(item).await?;",
+    );
+    let told_of = told(&before, &after).join("\n");
+    // Only that it is the end of an iteration.
+    assert!(
+        told_of.contains("`archive` is new, at the end of the iteration")
+            && !told_of.contains("stands before"),
+        "{told_of}"
+    );
 }

@@ -1,8 +1,11 @@
 //! What else there is in a package: conditions, other names, functions that share one.
 
 use super::{SHOP, lock_of, lock_of_each, told};
+use crate::diagnostics::Place;
+use crate::lock::compare;
 use crate::lock::sources::Sources;
 use crate::lock::text::Lock;
+use crate::lock::types::Tables;
 
 #[test]
 fn a_site_under_a_condition_is_not_gone_where_the_condition_is_another() {
@@ -196,4 +199,49 @@ fn what_is_compiled_for_tests_only_says_nothing() {
         #[cfg(test)] #[workflow] async fn pay() -> Result<(), Failure> {{ Ok(()) }}"
     );
     assert_eq!(lock_of(plain).print(), lock_of(&doubled).print());
+}
+
+#[test]
+fn a_condition_on_a_locked_site_is_told_where_it_is_not_met() {
+    let under = |before: &str, after: &str| {
+        let (before, after) = (lock_of(before), lock_of(after));
+        let locked = Lock::parse(&before.print()).expect("it is read");
+        let tables = Tables {
+            locked: &locked.types,
+            found: &after.types,
+        };
+        let name = Place::from(proc_macro2::Span::call_site());
+        let breaks = compare::compare(&locked.sections[0], &after.sections[0], name, &tables);
+        breaks
+            .into_iter()
+            .map(|told| (told.path, told.under))
+            .collect::<Vec<_>>()
+    };
+    let mail = "            apologise(&order).await?;";
+    let with = |text: &str| SHOP.replace(mail, text);
+    let told = under(
+        SHOP,
+        &with("#[cfg(feature = \"sorry\")] apologise(&order).await?;"),
+    );
+    assert_eq!(
+        told,
+        [(
+            "apologise".to_owned(),
+            Some("not(any(all(feature=\"sorry\")))".to_owned())
+        )]
+    );
+    let told = under(
+        SHOP,
+        &with(
+            "#[cfg(feature = \"sorry\")] apologise(&order).await?; #[cfg(not(feature = \"sorry\"))] removed!(apologise, kind = \"step\");",
+        ),
+    );
+    assert_eq!(
+        told[0].1.as_deref(),
+        Some("not(any(all(feature=\"sorry\"), all(not(feature=\"sorry\"))))")
+    );
+    // Locked with the condition, it is what it was.
+    let both = with("#[cfg(feature = \"sorry\")] apologise(&order).await?;");
+    assert_eq!(under(&both, &both), []);
+    assert_eq!(under(&both, SHOP), []);
 }

@@ -67,7 +67,7 @@ impl Walk<'_> {
         let mut ways = vec![Vec::new()];
         let own = label.as_deref().map(name::plain);
         outward(self.scopes.outline.close(), own.as_deref(), &mut ways);
-        self.scopes.outline.choice(Vec::new(), ways);
+        self.scopes.outline.choice(ways);
     }
 
     fn durable_loop(

@@ -103,13 +103,20 @@ impl Walk<'_> {
         let first = list.next();
         let at = first.as_ref().map_or(place, Place::of);
         let first = first.and_then(|first| match peel(&first) {
-            Expr::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
+            Expr::Path(path) if path.qself.is_none() => {
+                let name = path.path.get_ident()?;
+                Some((name::plain(&name.to_string()), name.span()))
+            }
+            // What a step was called by its option need not be a word.
+            Expr::Lit(literal) if durable == Durable::Removed => match &literal.lit {
+                Lit::Str(text) => Some((text.value(), text.span())),
+                _ => None,
+            },
             _ => None,
         });
-        let Some(first) = first else {
+        let Some((name, span)) = first else {
             return Err(Report::new(at, messages::MACRO_NAME.with(&[word, shape])));
         };
-        let (name, span) = (name::plain(&first.to_string()), first.span());
         if !name::is_name(&name) {
             let text = messages::NAME_SHAPE.with(&[&name, &name::like(&name)]);
             self.errors.push(span, text);

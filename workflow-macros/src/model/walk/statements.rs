@@ -91,10 +91,12 @@ impl Walk<'_> {
                     .push(Place::of(&carry), messages::CARRY_NOT_ON_LOOP),
             }
         }
-        let gates = match &local.init {
+        let (gates, decided) = match &local.init {
             // `let new = version!(..).await >= 2;`: what is made of it by a call is no longer a choice.
-            Some(init) if is_choice(&init.expr) => self.gates_in(&init.expr),
-            _ => Vec::new(),
+            Some(init) if is_choice(&init.expr) => {
+                (self.gates_in(&init.expr), self.decision(&init.expr))
+            }
+            _ => (Vec::new(), None),
         };
         let reader = Reader {
             generics: &self.generics,
@@ -122,11 +124,11 @@ impl Walk<'_> {
             if let Some((_, diverge)) = &mut init.diverge {
                 let otherwise = walk.arm(|walk| walk.visit_expr_mut(diverge));
                 let arms = vec![otherwise, Vec::new()];
-                walk.scopes.outline.choice(Vec::new(), arms);
+                walk.scopes.outline.choice(arms);
             }
         });
         self.annotated = None;
-        self.gated(&local.pat, &gates);
+        self.gated(&local.pat, &gates, decided.as_ref());
         let bound = self.bound.len();
         self.shadow(&local.pat);
         for named in &mut self.bound[bound..] {
