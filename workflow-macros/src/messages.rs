@@ -189,6 +189,8 @@ messages! {
     OK_IN_ATTEMPT: "an `attempt!` gives its block's value, and puts `Ok` around it itself", "end the block with the value alone; to fail, use `?`";
     RETURN_IN_ATTEMPT: "`return` cannot leave an `attempt!`: it is a future of its own", "end the block with a value, and return after it";
     BREAK_IN_ATTEMPT: "`{0}` cannot leave an `attempt!`: it is a future of its own", "give a value that says so, and `{0}` after the block";
+    VERSION_NUMBER: "a version is a number", "write `{0}`";
+    RECV_NUMBER: "how many messages is a number", "write `{0} = {1}`";
     VERSION_FROM_1: "versions are counted from 1, which is the code before the gate", "write 2 for the first change";
     VERSION_CONST: "the newest version is a constant, and `{0}` is a local: the code knows how new it is when it is compiled",
         "write a number, and add 1 to it with each change";

@@ -32,7 +32,7 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// From 1.
     pub(crate) line: usize,
-    /// No other function of its file has its name.
+    /// No other function of its file has its name, or looks as if it had: one in a function, or in a comment.
     pub(crate) is_alone: bool,
     /// Its module, its type and its name: `crate::orders::Desk::notify`.
     pub(crate) full_name: String,
@@ -477,7 +477,7 @@ fn durable(path: &Path, text: &str, module: &str) -> Vec<Found> {
             found.push(Found {
                 path: path.to_owned(),
                 line: lines_of(text, &ident).nth(nth).unwrap_or_default(),
-                is_alone: totals.get(&ident) == Some(&1),
+                is_alone: totals.get(&ident) == Some(&1) && lines_of(text, &ident).count() <= 1,
                 full_name: format!("{scope}::{ident}"),
                 item,
                 attr,

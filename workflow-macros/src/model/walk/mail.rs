@@ -1,9 +1,10 @@
 //! `recv!` and `send!`.
 
 use syn::visit_mut::VisitMut;
-use syn::{Expr, Macro};
+use syn::{Expr, LitStr, Macro};
 
 use super::macros::{Named, misshapen};
+use super::versions::quoted;
 use super::{Kind, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
@@ -27,6 +28,14 @@ impl Walk<'_> {
             };
             match word.as_str() {
                 "timeout" if timeout.is_none() => timeout = Some(value),
+                "count" | "exactly" if quoted(&value).is_some() => {
+                    let text = quoted(&value).map(LitStr::value).unwrap_or_default();
+                    let number = text.trim().parse::<u32>().unwrap_or(1).to_string();
+                    let text = messages::RECV_NUMBER.with(&[&word, &number]);
+                    self.errors.push(Place::of(&value), text);
+                    // It goes on with one, so that nothing follows from it.
+                    count = Some((syn::parse_quote!(1), word == "exactly"));
+                }
                 "count" | "exactly" if count.is_none() => count = Some((value, word == "exactly")),
                 "count" | "exactly" => self.errors.push(
                     place,

@@ -1,7 +1,7 @@
 //! `version!` and `removed!`: code that changes under live runs. `rollback!`: what is taken back within one.
 
 use syn::visit_mut::VisitMut;
-use syn::{Expr, Lit, Macro};
+use syn::{Expr, Lit, LitStr, Macro};
 
 use super::macros::{Named, misshapen};
 use super::mail::option;
@@ -37,6 +37,13 @@ impl Walk<'_> {
                 name.span(),
                 messages::VERSION_CONST.with(&[&name.to_string()]),
             );
+            latest = syn::parse_quote!(1);
+        }
+        if let Some(text) = quoted(&latest) {
+            let number = text.value().trim().parse::<u32>().unwrap_or(2);
+            let number = number.to_string();
+            self.errors
+                .push(text.span(), messages::VERSION_NUMBER.with(&[&number]));
             latest = syn::parse_quote!(1);
         }
         if is_none {
@@ -141,6 +148,17 @@ impl Walk<'_> {
         let statement = print::removed(&self.cx(), &site, variant, &cfg, self.krate);
         self.scopes.declare(statement);
         print::said(mac);
+    }
+}
+
+/// A text, where a number is expected.
+pub(super) fn quoted(number: &Expr) -> Option<&LitStr> {
+    match peel(number) {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
