@@ -31,11 +31,6 @@ const THE_COMPILERS: &[(&str, &str, &str)] = &[
         "it names `Duration`, and what was found; a trait in its place would not let `into()` and `parse()` be inferred",
     ),
     (
-        "places/return_in_branch",
-        "mismatched types",
-        "it follows from the first, which has a way out",
-    ),
-    (
         "types/channels_of_two_types",
         "mismatched types",
         "it names both messages' types, at the second channel",

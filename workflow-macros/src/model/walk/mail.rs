@@ -3,7 +3,7 @@
 use syn::visit_mut::VisitMut;
 use syn::{Expr, LitStr, Macro};
 
-use super::macros::{Named, misshapen};
+use super::macros::Named;
 use super::versions::quoted;
 use super::{Kind, Walk, name, print};
 use crate::diagnostics::{Place, Report};
@@ -14,7 +14,7 @@ impl Walk<'_> {
     pub(super) fn recv(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = list.into_iter();
         let Some(from) = list.next().filter(|from| !matches!(from, Expr::Assign(_))) else {
-            return misshapen(mac, Durable::Recv, None);
+            return self.misshapen(mac, Durable::Recv, None);
         };
         let (mut timeout, mut count) = (None, None);
         for argument in list {
@@ -64,7 +64,7 @@ impl Walk<'_> {
         };
         if channels.is_empty() {
             let report = Report::new(Place::of(&mac.path), messages::NO_CHANNEL);
-            return print::unread(mac, &report);
+            return self.unread(mac, &report);
         }
         let site = self.site(name, Kind::Recv, span.into());
         if let Some(details) = self.scopes.details() {
@@ -90,7 +90,7 @@ impl Walk<'_> {
     pub(super) fn send(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = match <[Expr; 3]>::try_from(list) {
             Ok(list) => list,
-            Err(list) => return misshapen(mac, Durable::Send, list.get(3)),
+            Err(list) => return self.misshapen(mac, Durable::Send, list.get(3)),
         };
         let site = self.site(name, Kind::Send, span.into());
         if let Some(details) = self.scopes.details() {

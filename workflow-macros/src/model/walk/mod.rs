@@ -96,6 +96,7 @@ pub(crate) fn walk(
         generics: Generics::of(&sig.generics),
         annotated: None,
         step_path: None,
+        is_told_in_place: false,
     };
     walk.visit_block_mut(body);
     let declared = walk.scopes.end();
@@ -108,7 +109,7 @@ pub(crate) fn walk(
     }
     Walked {
         shared_name: walk.scopes.unsettled(),
-        is_faulty: walk.errors.count() > 0,
+        is_faulty: walk.is_told_in_place || walk.errors.count() > 0,
         sites: walk.scopes.sites,
         outline: walk.scopes.outline.finish(),
         undos: walk.undos,
@@ -168,6 +169,8 @@ struct Walk<'a> {
     generics: Generics,
     /// The type that a `let` gives to the value of the durable operation that is its whole right side.
     annotated: Option<String>,
+    /// Something wrong was put where it stands.
+    is_told_in_place: bool,
     /// How `#[step]` was written on something in this body.
     step_path: Option<syn::Path>,
 }

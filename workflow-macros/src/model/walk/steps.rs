@@ -67,7 +67,7 @@ impl Walk<'_> {
         }
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
             let text = messages::STEP_QUESTION_INSIDE.with(&[&name]);
-            *expr = print::refused(&Report::new(place, text));
+            *expr = self.refused(&Report::new(place, text));
             return;
         }
         let calls = name::called(expr);
@@ -179,7 +179,7 @@ impl Walk<'_> {
                 let place =
                     last.map_or_else(|| Place::from(Span::call_site()), |stmt| Place::of(stmt));
                 let report = Report::new(place, messages::STEP_BLOCK_NO_RESULT);
-                block.stmts.push(Stmt::Expr(print::refused(&report), None));
+                block.stmts.push(Stmt::Expr(self.refused(&report), None));
             }
         }
     }

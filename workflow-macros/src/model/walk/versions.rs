@@ -3,7 +3,7 @@
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Lit, LitStr, Macro};
 
-use super::macros::{Named, misshapen};
+use super::macros::Named;
 use super::mail::option;
 use super::{Kind, Walk, print};
 use crate::diagnostics::{Place, Report};
@@ -20,7 +20,7 @@ impl Walk<'_> {
         let mut list = list.into_iter();
         let mut latest = match (list.next(), list.next()) {
             (Some(latest), None) => latest,
-            (_, extra) => return misshapen(mac, Durable::Version, extra.as_ref()),
+            (_, extra) => return self.misshapen(mac, Durable::Version, extra.as_ref()),
         };
         let is_none = match peel(&latest) {
             Expr::Lit(literal) => {
@@ -82,7 +82,7 @@ impl Walk<'_> {
             _ => None,
         };
         let Some(target) = target else {
-            return misshapen(mac, Durable::Rollback, wrong.as_ref());
+            return self.misshapen(mac, Durable::Rollback, wrong.as_ref());
         };
         let wanted = target.to_string();
         let found = self
@@ -92,7 +92,7 @@ impl Walk<'_> {
             .find(|(name, _)| *name == wanted);
         let Some((_, of)) = found.cloned() else {
             let text = messages::NO_SUCH_CHECKPOINT.with(&[&wanted]);
-            return print::unread(mac, &Report::new(target.span(), text));
+            return self.unread(mac, &Report::new(target.span(), text));
         };
         let site = self.site(name, Kind::Rollback, span.into());
         if let Some(details) = self.scopes.details() {
@@ -119,14 +119,14 @@ impl Walk<'_> {
                 {
                     undo = Some(handler);
                 }
-                _ => return misplaced(mac, place),
+                _ => return self.misplaced(mac, place),
             }
         }
         let Some(kind) = kind else {
-            return misshapen(mac, Durable::Removed, None);
+            return self.misshapen(mac, Durable::Removed, None);
         };
         let Lit::Str(text) = &kind.lit else {
-            return misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
+            return self.misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
         };
         let known = KINDS.iter().find(|(word, _)| *word == text.value());
         let Some((word, variant)) = known else {
@@ -149,6 +149,12 @@ impl Walk<'_> {
         self.scopes.declare(statement);
         print::said(mac);
     }
+
+    /// What stands here is not said of a removed site.
+    fn misplaced(&mut self, mac: &mut Macro, place: Place) {
+        let text = messages::MACRO_SHAPE.with(&[Durable::Removed.word(), Durable::Removed.shape()]);
+        self.unread(mac, &Report::new(place, text));
+    }
 }
 
 /// A text, where a number is expected.
@@ -160,12 +166,6 @@ pub(super) fn quoted(number: &Expr) -> Option<&LitStr> {
         },
         _ => None,
     }
-}
-
-/// What stands here is not said of a removed site.
-fn misplaced(mac: &mut Macro, place: Place) {
-    let text = messages::MACRO_SHAPE.with(&[Durable::Removed.word(), Durable::Removed.shape()]);
-    print::unread(mac, &Report::new(place, text));
 }
 
 /// What a site may have been, and what the library calls it.
