@@ -74,6 +74,8 @@ pub(crate) struct Expanded<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) parameters: &'a [Parameter],
     pub(crate) walked: &'a Walked,
+    /// All of it, as it is written.
+    pub(crate) written: &'a TokenStream,
 }
 
 /// Compares a function with its section of the lock. Gives what makes the compiler come back when the lock changes.
@@ -165,7 +167,10 @@ fn compare_with(
         return;
     }
     // In a test, or in another target of the package, a function may have the same name.
-    here.retain(|found| found.is_alone || found.line == place.position().0);
+    let written = text_of(expanded.written);
+    here.retain(|found| {
+        found.is_alone || found.line == place.position().0 || text_of(&found.tokens) == written
+    });
     let [here] = here.as_slice() else {
         return;
     };
@@ -181,6 +186,16 @@ fn compare_with(
             });
         }
     }
+}
+
+/// A function's parameters and body, in one spelling.
+fn text_of(function: &TokenStream) -> Option<String> {
+    let function: Function = syn::parse2(function.clone()).ok()?;
+    let Body::Block(block) = &function.body else {
+        return None;
+    };
+    let text = [name::type_text(&function.sig), name::type_text(block)];
+    Some(text.concat())
 }
 
 /// What of a function breaks the runs that stand on a section.
@@ -232,10 +247,14 @@ impl Lock {
         if let Some(own) = self.section(here.item, &here.full_name) {
             return Some(own);
         }
-        // It was the only one of its name once: the section is that of the one that fits it, or else of the first.
-        let before = self.section(here.item, name)?;
+        // It was the only one of its name once, or stood in another module: a section that nobody has is that of the one that
+        // fits it, or else of the first.
+        let orphans: Vec<&Section> = self
+            .sections_of(here.item, name)
+            .filter(|section| named.iter().all(|found| found.full_name != section.name))
+            .collect();
         named.retain(|found| self.section(found.item, &found.full_name).is_none());
-        let fits = |found: &&Found| {
+        let fits = |section: &Section, found: &Found| {
             walk(found).is_some_and(|(function, (parameters, walked))| {
                 let expanded = Expanded {
                     item: found.item,
@@ -243,12 +262,16 @@ impl Lock {
                     ident: &function.sig.ident,
                     parameters: &parameters,
                     walked: &walked,
+                    written: &found.tokens,
                 };
-                breaks(self, before, &expanded, sources).is_empty()
+                breaks(self, section, &expanded, sources).is_empty()
             })
         };
-        let heir = named.iter().find(fits).or(named.first())?;
-        (heir.full_name == here.full_name).then_some(before)
+        orphans.iter().copied().find(|section| {
+            let first = named.first().filter(|_| orphans.len() == 1);
+            let heir = named.iter().find(|found| fits(section, found)).or(first);
+            heir.is_some_and(|heir| heir.full_name == here.full_name)
+        })
     }
 }
 
@@ -469,6 +492,7 @@ fn of_sources(sources: &Sources, roots: &[String], errors: &mut Errors) -> Lock 
             ident: &function.sig.ident,
             parameters,
             walked: body,
+            written: &found.tokens,
         };
         let same = sections
             .iter()

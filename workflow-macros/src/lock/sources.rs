@@ -10,9 +10,12 @@ use std::{fs, io};
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::visit_mut::VisitMut;
 use syn::{
-    Attribute, Fields, GenericArgument, Item, Meta, PathArguments, ReturnType, Signature, Type,
-    UseTree,
+    Attribute, Fields, GenericArgument, Item, Meta, PathArguments, ReturnType, Signature, Token,
+    Type, UseTree,
 };
 
 use super::guided::{Flow, id_of};
@@ -200,7 +203,7 @@ impl Sources {
             for (at, (_, text)) in self.files.iter().enumerate() {
                 if !parsed[at] && defines(text, &word) {
                     parsed[at] = true;
-                    if let Ok(file) = syn::parse_file(text) {
+                    if let Some(file) = parse(text) {
                         index.add(&file.items);
                     }
                 }
@@ -289,6 +292,93 @@ fn defines(text: &str, word: &str) -> bool {
     false
 }
 
+/// The attributes that say what something is.
+const MARKS: &[&str] = &["workflow", "step", "fragment", "guided", "stage", "leave"];
+
+/// A file, with its attributes as the compiler hands them on: under their own names, and without the conditions around them.
+fn parse(text: &str) -> Option<syn::File> {
+    let mut file = syn::parse_file(text).ok()?;
+    let mut plain = Plain::default();
+    if text.contains(" as ") {
+        plain.renames(&file.items);
+    }
+    if !plain.marks.is_empty() || text.contains("cfg_attr") {
+        plain.visit_file_mut(&mut file);
+    }
+    Some(file)
+}
+
+/// Spells attributes out.
+#[derive(Default)]
+struct Plain {
+    /// Other names under which they are imported: `use workflow::step as effect;`.
+    marks: HashMap<String, syn::Ident>,
+}
+
+impl Plain {
+    fn renames(&mut self, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Use(of) => self.tree(&of.tree),
+                Item::Mod(of) => {
+                    if let Some((_, items)) = &of.content {
+                        self.renames(items);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tree(&mut self, tree: &UseTree) {
+        match tree {
+            UseTree::Path(of) => self.tree(&of.tree),
+            UseTree::Group(of) => of.items.iter().for_each(|tree| self.tree(tree)),
+            UseTree::Rename(of) if MARKS.iter().any(|mark| of.ident == mark) => {
+                self.marks.insert(of.rename.to_string(), of.ident.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl VisitMut for Plain {
+    fn visit_attribute_mut(&mut self, attr: &mut Attribute) {
+        if let Meta::List(list) = &attr.meta
+            && list.path.is_ident("cfg_attr")
+            && let Ok(list) =
+                Punctuated::<Meta, Token![,]>::parse_terminated.parse2(list.tokens.clone())
+        {
+            let says = |meta: &&Meta| {
+                let last = meta.path().segments.last();
+                last.is_some_and(|last| {
+                    let name = last.ident.to_string();
+                    matches!(name.as_str(), "derive" | "serde")
+                        || MARKS.contains(&name.as_str())
+                        || self.marks.contains_key(&name)
+                })
+            };
+            let is_test = list
+                .first()
+                .is_some_and(|first| first.path().is_ident("test"));
+            if let Some(meta) = list.iter().skip(1).find(says).filter(|_| !is_test) {
+                attr.meta = meta.clone();
+            }
+        }
+        let path = match &mut attr.meta {
+            Meta::Path(path) => path,
+            Meta::List(list) => &mut list.path,
+            Meta::NameValue(_) => return,
+        };
+        let renamed = path
+            .get_ident()
+            .and_then(|word| self.marks.get(&word.to_string()));
+        if let Some(mark) = renamed {
+            *path = mark.clone().into();
+        }
+    }
+}
+
 /// Whether something is compiled for tests only.
 fn is_test(attrs: &[Attribute]) -> bool {
     attrs.iter().any(|attr| match &attr.meta {
@@ -348,7 +438,7 @@ fn guided(text: &str) -> Vec<Flow> {
         }
     }
     let mut found = Vec::new();
-    if let Ok(file) = syn::parse_file(text) {
+    if let Some(file) = parse(text) {
         gather(&file.items, &mut found);
     }
     found
@@ -452,7 +542,7 @@ impl Function {
 /// The compiler does not tell where in a text that it is given a token stands, so lines are found by looking: the first
 /// function of a name stands in the first line that begins one, and so on.
 fn durable(path: &Path, text: &str, module: &str) -> Vec<Found> {
-    let Ok(file) = syn::parse_file(text) else {
+    let Some(file) = parse(text) else {
         return Vec::new();
     };
     let mut all = Vec::new();

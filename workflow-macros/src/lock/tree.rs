@@ -265,6 +265,11 @@ pub(super) fn site(
     });
     let kind = match (found.kind, calls) {
         (Kind::Call, Some(path)) => types.kind_of_call(path),
+        // What is only given another name by `#[step(name = ..)]` is what it was. A method may be another of that name.
+        (Kind::Step, Some(path)) => match types.kind_of_call(path) {
+            Some("fragment" | "child") if path.starts_with('.') => Some("call"),
+            kind => kind,
+        },
         _ => None,
     };
     let bodies: Vec<Body> = bodies.collect();

@@ -129,6 +129,15 @@ fn a_fragment_that_was_the_only_one_of_its_name_keeps_its_section() {
         locked_as(&lock, &moved),
         [is_locked("crate::shop::orders::notify")]
     );
+    // Of several, one moves to another module.
+    let lock_of_two = lock_of_each(&[("src/a.rs", &other), ("src/orders.rs", &one)]);
+    let moved = [
+        ("src/b.rs", other.as_str()),
+        ("src/orders.rs", one.as_str()),
+    ];
+    let sections = locked_as(&lock_of_two, &moved);
+    assert_eq!(sections[0].1.as_deref(), Some("crate::a::notify"));
+    assert_eq!(sections[1].1.as_deref(), Some("crate::orders::notify"));
     // Another one comes: the section is that of the one that fits it, wherever it stands.
     let two = [
         ("src/a.rs", other.as_str()),
@@ -244,4 +253,53 @@ fn a_condition_on_a_locked_site_is_told_where_it_is_not_met() {
     let both = with("#[cfg(feature = \"sorry\")] apologise(&order).await?;");
     assert_eq!(under(&both, &both), []);
     assert_eq!(under(&both, SHOP), []);
+}
+
+#[test]
+fn attributes_are_known_under_other_names_and_conditions() {
+    let plain = "use workflow::{workflow, step};
+        #[derive(Deserialize)] struct Hold { shelf: u32 }
+        #[step] async fn reserve() -> Result<Hold, Error> { find() }
+        #[workflow(name = \"pay\")] async fn run() -> Result<(), Failure> { reserve().await?; Ok(()) }";
+    let renamed = plain
+        .replace("{workflow, step}", "{workflow as durable, step as effect}")
+        .replace("#[step]", "#[effect]")
+        .replace("#[workflow(", "#[durable(");
+    assert_eq!(lock_of(plain).print(), lock_of(&renamed).print());
+    let conditional = plain
+        .replace(
+            "#[derive(Deserialize)]",
+            "#[cfg_attr(feature = \"live\", derive(Deserialize))]",
+        )
+        .replace(
+            "#[workflow(name = \"pay\")]",
+            "#[cfg_attr(feature = \"live\", workflow(name = \"pay\"))]",
+        );
+    assert_eq!(lock_of(plain).print(), lock_of(&conditional).print());
+}
+
+#[test]
+fn a_function_in_a_function_or_a_comment_is_not_taken_for_another() {
+    let text = "/* fn pay() */\n#[workflow]\nasync fn pay() {}\nfn test() {\n    #[workflow]\n    async fn refund() {}\n}\n#[workflow]\nasync fn refund() {}\n#[workflow]\nasync fn ship() {}\n";
+    let found = Sources::of(text).durable();
+    let found: Vec<_> = found
+        .iter()
+        .map(|found| (found.name(), found.is_alone))
+        .collect();
+    let expected = [("pay", false), ("refund", false), ("ship", true)];
+    assert_eq!(
+        found,
+        expected.map(|(name, alone)| (name.to_owned(), alone))
+    );
+}
+
+#[test]
+fn what_is_given_another_name_is_what_it_was() {
+    let text = SHOP.replace(
+        "    notify(&order).await?;",
+        "    #[step(name = \"told\")] notify(&order).await?;\n #[step(name = \"rung\")] desk.notify(&order).await?;\n #[step(name = \"shipped\")] ship(&order).await?;",
+    );
+    let printed = lock_of(&text).print();
+    let lines = "  fragment told of notify\n  call rung of notify\n  step shipped of ship -> ()\n";
+    assert!(printed.contains(lines), "{printed}");
 }
