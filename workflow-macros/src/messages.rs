@@ -345,6 +345,8 @@ messages! {
         "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or give the step another name inside `if version!(..)`";
     LOCK_INPUT_TYPE: "the recorded input `{0}` cannot be read any more: {1} ({2})",
         "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or make it a workflow of another name";
+    LOCK_INPUT_RENAMED: "`{0}` stands where the input `{1}` was locked: live runs have it recorded under that name ({2})",
+        "keep the name, `{1}`";
     LOCK_INPUT_NEW: "`{0}` is a new input, which no live run has recorded ({1})",
         "take an `Option<{2}>`, which is `None` for them, or make it a workflow of another name";
     LOCK_UNDO: "the undo of `{0}` is gone, and live runs may have to call it ({1})", "put it back";

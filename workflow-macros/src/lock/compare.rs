@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use super::flow::{
     Choice, Entry, alike, all, around, below, flat, is_head, is_in, neighbours, scope_of, standing,
 };
-use super::tree::{Body, Carried, Item, Origin, Part, Section, Site};
+use super::tree::{Body, Carried, Input, Item, Origin, Part, Section, Site};
 use super::types::{Tables, is_option};
 use crate::diagnostics::Place;
 use crate::messages::{self, Text};
@@ -137,14 +137,34 @@ impl Compare<'_> {
                         self.push(&input.name, place, text);
                     }
                 }
-                None if is_option(&input.ty) => {}
                 None => {
+                    if let Some(before) = self.renamed_input(locked, found, &input.ty) {
+                        let words = [&*input.name, &*before.name, &*before.origin.quoted()];
+                        let text = messages::LOCK_INPUT_RENAMED.with(&words);
+                        self.push(&input.name, place, text);
+                        continue;
+                    }
+                    if is_option(&input.ty) {
+                        continue;
+                    }
                     let at = locked.origin.quoted();
                     let text = messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty]);
                     self.push(&input.name, place, text);
                 }
             }
         }
+    }
+
+    /// The recorded input that a new one of this type may be: it is gone, and can be read as that.
+    fn renamed_input<'a>(
+        &self,
+        locked: &'a Section,
+        found: &Section,
+        ty: &str,
+    ) -> Option<&'a Input> {
+        let is_gone = |input: &&Input| found.inputs.iter().all(|now| now.name != input.name);
+        let mut gone = locked.inputs.iter().filter(is_gone);
+        gone.find(|input| self.tables.broken(&input.ty, ty).is_none())
     }
 
     /// Sites that stand in another scope now: each is told once, where it is, and not as gone and new.

@@ -327,7 +327,20 @@ impl Tables<'_> {
                         "`{of}` has a new field `{name}`, which no recorded value has"
                     ));
                 }
-                None => {}
+                None => {
+                    // It reads as if it had been left out, and what was recorded is lost.
+                    let is_gone = |old: &&Member| {
+                        new.iter()
+                            .all(|new| new.name != old.name && !new.aliases.contains(&old.name))
+                    };
+                    let mut gone = old.iter().filter(is_gone);
+                    if let Some(before) = gone.find(|old| old.ty == member.ty) {
+                        let before = &before.name;
+                        return Some(format!(
+                            "`{of}` has `{name}` where it had `{before}`, under which it is recorded"
+                        ));
+                    }
+                }
                 Some(before) if before.is_optional && !member.is_optional => {
                     return Some(format!(
                         "the field `{name}` of `{of}` may be missing in recorded values"
@@ -562,6 +575,10 @@ mod tests {
             (
                 order.replace("type Order", "type Order serde(rename_all=\"camelCase\")"),
                 "`Order` had nothing on it, and now has `#[serde(rename_all=\"camelCase\")]`",
+            ),
+            (
+                order.replace("note?", "remark?"),
+                "`Order` has `remark` where it had `note`, under which it is recorded",
             ),
             (
                 "type Order(String)\n".to_owned(),

@@ -240,6 +240,16 @@ fn an_edit_that_some_live_run_does_not_survive_is_told_once_and_quotes_the_lock(
             &["note: `note` is a new input"],
         ),
         (
+            "an input renamed",
+            &[("order: Order,", "cart: Order,")],
+            &["cart: `cart` stands where the input `order` was locked"],
+        ),
+        (
+            "an input renamed that may be missing",
+            &[("order: Order,", "cart: Option<Order>,")],
+            &["cart: `cart` stands where the input `order` was locked"],
+        ),
+        (
             "removed as something else",
             &[(
                 "        apologise(&order).await?;\n",
