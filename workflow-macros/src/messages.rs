@@ -37,18 +37,16 @@ impl Message {
             text += &rest[..at];
             rest = &rest[at..];
             let place = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
-            match place.and_then(|(index, after)| Some((index.parse::<usize>().ok()?, after))) {
-                Some((index, after)) => {
-                    let word = words.get(index);
-                    debug_assert!(word.is_some(), "a word is missing in: {message}");
-                    text += word.copied().unwrap_or_default();
-                    rest = after;
-                }
-                None => {
-                    text.push('{');
-                    rest = &rest[1..];
-                }
-            }
+            let place = place.and_then(|(index, after)| Some((index.parse().ok()?, after)));
+            let Some((index, after)): Option<(usize, _)> = place else {
+                text.push('{');
+                rest = &rest[1..];
+                continue;
+            };
+            let word = words.get(index);
+            debug_assert!(word.is_some(), "a word is missing in: {message}");
+            text += word.copied().unwrap_or_default();
+            rest = after;
         }
         Text(text + rest)
     }

@@ -124,34 +124,26 @@ impl Compare<'_> {
 
     fn inputs(&mut self, locked: &Section, found: &Section) {
         for input in &found.inputs {
-            let place = input.origin.place();
-            let before = locked.inputs.iter().find(|old| old.name == input.name);
-            match before {
-                Some(before) => {
-                    if let Some(why) = self.tables.broken(&before.ty, &input.ty) {
-                        let text = messages::LOCK_INPUT_TYPE.with(&[
-                            &input.name,
-                            &why,
-                            &before.origin.quoted(),
-                        ]);
-                        self.push(&input.name, place, text);
-                    }
+            let same = locked.inputs.iter().find(|old| old.name == input.name);
+            let text = match (same, self.renamed_input(locked, found, &input.ty)) {
+                (Some(before), _) => {
+                    let Some(why) = self.tables.broken(&before.ty, &input.ty) else {
+                        continue;
+                    };
+                    let words = [&*input.name, &*why, &*before.origin.quoted()];
+                    messages::LOCK_INPUT_TYPE.with(&words)
                 }
-                None => {
-                    if let Some(before) = self.renamed_input(locked, found, &input.ty) {
-                        let words = [&*input.name, &*before.name, &*before.origin.quoted()];
-                        let text = messages::LOCK_INPUT_RENAMED.with(&words);
-                        self.push(&input.name, place, text);
-                        continue;
-                    }
-                    if is_option(&input.ty) {
-                        continue;
-                    }
+                (None, Some(before)) => {
+                    let words = [&*input.name, &*before.name, &*before.origin.quoted()];
+                    messages::LOCK_INPUT_RENAMED.with(&words)
+                }
+                (None, None) if is_option(&input.ty) => continue,
+                (None, None) => {
                     let at = locked.origin.quoted();
-                    let text = messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty]);
-                    self.push(&input.name, place, text);
+                    messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty])
                 }
-            }
+            };
+            self.push(&input.name, input.origin.place(), text);
         }
     }
 
@@ -590,8 +582,9 @@ fn word(name: &str) -> String {
 /// How a site gets its old name back.
 fn way_back(site: &Site, name: &str) -> String {
     match site.kind.as_str() {
-        "call" | "step" => format!("`#[step(name = \"{name}\")]` on the statement"),
-        "fragment" | "child" => format!("`#[step(name = \"{name}\")]` on the statement"),
+        "call" | "step" | "fragment" | "child" => {
+            format!("`#[step(name = \"{name}\")]` on the statement")
+        }
         "loop" => format!("the label `'{name}`"),
         kind => format!("`{kind}!({}, ..)`", word(name)),
     }

@@ -100,7 +100,7 @@ fn read(path: &Path) -> Option<Result<Lock, Unreadable>> {
             Ok(text) => return Some(Lock::parse(&text)),
             Err(wrong) => {
                 let good = &wrong.as_bytes()[..wrong.utf8_error().valid_up_to()];
-                let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+                let line = good.split(|byte| *byte == b'\n').count();
                 let why = "it is not UTF-8".to_owned();
                 return Some(Err(Unreadable { line, why }));
             }

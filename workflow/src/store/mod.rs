@@ -18,7 +18,7 @@ mod run;
 mod transition;
 
 #[cfg(feature = "redb")]
-pub use self::redb::RedbStore;
+pub use self::redb::{RedbStore, RedbStoreBuilder, StoreFile};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use rewrite::Rewrite;

@@ -6,7 +6,7 @@ use crate::lock::text::Lock;
 /// A package whose workflow carries `seen`, made by this statement.
 fn carrying(statement: &str) -> String {
     format!(
-        r#"
+        r"
         #[derive(Serialize, Deserialize)]
         struct Cursor {{ page: u32 }}
         #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ fn carrying(statement: &str) -> String {
             }}
             Ok(())
         }}
-        "#
+        "
     )
 }
 

@@ -55,10 +55,11 @@ fn what_a_call_is_is_told_by_its_definition() {
 
 /// A fragment of this name that calls these.
 fn fragment(name: &str, calls: &[&str]) -> String {
-    let calls: String = calls
+    let calls: Vec<_> = calls
         .iter()
-        .map(|call| format!("{call}().await?; "))
+        .map(|call| format!("{call}().await?;"))
         .collect();
+    let calls = calls.join(" ");
     format!("#[fragment] async fn {name}() -> Result<(), Failure> {{ {calls} Ok(()) }}")
 }
 
