@@ -329,10 +329,11 @@ messages! {
         "let only new runs do it: `if version!({3}, 2).await >= 2 { .. }` around it";
     LOCK_KIND: "`{0}` is a `{1}` and was locked as a `{2}`: what live runs recorded does not fit ({3})",
         "give it a name of its own, and declare `removed!({4}, kind = \"{2}\");` for the old one";
+    LOCK_KIND_OF_NONE: "`{0}` is a `{1}`, and a `{2}` of this name is locked ({3})", "give it a name of its own";
     LOCK_REUSED: "`{0}` was declared removed and stands here again: live runs that have the old one recorded would diverge ({1})",
         "give the {2} another name";
-    LOCK_DERIVED: "`{0}` stands where `{1}` was locked: it is made from its name, and live runs would get another value ({2})",
-        "keep the old name, `{3}`";
+    LOCK_DERIVED: "`{0}` stands where `{1}` was locked: it is made from its name and scope, and live runs would get another value ({2})",
+        "put it back as `{1}`";
     LOCK_CFG: "`{0}` is left out in this build, and live runs have it recorded ({1})",
         "take the condition off, or say that it is gone where it is not met: `#[cfg(not(..))] removed!({3}, kind = \"{2}\");`";
     LOCK_REMOVED_KIND: "`{0}` was locked as a `{1}` and is declared removed as a `{2}` ({3})",

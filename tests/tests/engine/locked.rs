@@ -59,7 +59,7 @@ mod fragmented {
 
     #[fragment]
     pub async fn one() -> Result<u32, Failure> {
-        Ok(inner().await?)
+        inner().await
     }
 }
 

@@ -162,7 +162,8 @@ impl Compare<'_> {
     /// Sites that stand in another scope now: each is told once, where it is, and not as gone and new.
     fn moved(&mut self, old: &[Part], new: &[Part]) {
         let (old, new) = (all(old), all(new));
-        for (from, site) in old.iter().filter(|(_, site)| is_head(site)) {
+        let is_known = |site: &Site| is_head(site) || site.kind == "derived";
+        for (from, site) in old.iter().filter(|(_, site)| is_known(site)) {
             let is_elsewhere = |(to, now): &&(String, &Site)| {
                 now.name == site.name
                     && alike(&site.kind, &now.kind)
@@ -184,6 +185,11 @@ impl Compare<'_> {
                 continue;
             }
             self.moved.push((from.clone(), to.clone()));
+            if site.kind == "derived" {
+                let text = messages::LOCK_DERIVED.with(&[to, from, &site.origin.quoted()]);
+                self.push(to, now.origin.place(), text);
+                continue;
+            }
             let text = messages::LOCK_MOVED.with(&[
                 &site.name,
                 &scope_of(from, &site.name),
@@ -282,7 +288,8 @@ impl Compare<'_> {
         let is_unknown = |now: &&Entry<'_>| {
             now.site.kind == "derived" && old.iter().all(|old| old.site.name != now.site.name)
         };
-        if standing(new, entry.site).is_some() {
+        let from = format!("{prefix}{}", entry.site.name);
+        if standing(new, entry.site).is_some() || self.is_moved_from(&from) {
             return;
         }
         let mut instead = new.iter().filter(is_unknown);
@@ -291,10 +298,10 @@ impl Compare<'_> {
         else {
             return;
         };
-        let (name, before) = (&now.site.name, &entry.site.name);
-        let words = [name, before, &*entry.site.origin.quoted(), &*word(before)];
+        let [path, before] = [now, entry].map(|entry| format!("{prefix}{}", entry.site.name));
+        let words = [&*path, &*before, &*entry.site.origin.quoted()];
         let text = messages::LOCK_DERIVED.with(&words);
-        self.push(&format!("{prefix}{name}"), now.site.origin.place(), text);
+        self.push(&path, now.site.origin.place(), text);
     }
 
     /// A new site, which no version keeps from live runs.
@@ -392,13 +399,13 @@ impl Compare<'_> {
             return self.push(&path, place, text);
         }
         if !alike(&old.kind, &new.kind) {
-            let text = messages::LOCK_KIND.with(&[
-                &new.name,
-                &new.kind,
-                &old.kind,
-                &quoted,
-                &word(&new.name),
-            ]);
+            let name = word(&new.name);
+            let words = [&*new.name, &*new.kind, &*old.kind, &*quoted, &*name];
+            let text = if is_head(old) || old.kind == "version" {
+                messages::LOCK_KIND.with(&words)
+            } else {
+                messages::LOCK_KIND_OF_NONE.with(&words)
+            };
             return self.push(&path, place, text);
         }
         if old.cfg.is_none()

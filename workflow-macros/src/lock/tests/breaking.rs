@@ -386,6 +386,17 @@ fn a_name_that_was_declared_removed_is_not_given_again() {
 }
 
 #[test]
+fn what_leaves_no_record_cannot_be_declared_removed() {
+    let after = SHOP.replace("checkpoint!(begun);", "begun(&order).await?;");
+    let told_of = told(SHOP, &after).join("\n");
+    assert!(
+        told_of
+            .starts_with("begun: `begun` is a `call`, and a `checkpoint` of this name is locked"),
+        "{told_of}"
+    );
+}
+
+#[test]
 fn a_value_that_is_made_from_its_name_keeps_it() {
     let before = SHOP.replace(
         "let mut seen = 0;",
@@ -394,6 +405,15 @@ fn a_value_that_is_made_from_its_name_keeps_it() {
     let told_of = told(&before, &before.replace("uuid!(key)", "uuid!(id)")).join("\n");
     assert!(
         told_of.starts_with("id: `id` stands where `key` was locked: it is made from its name"),
+        "{told_of}"
+    );
+    let moved = SHOP.replace(
+        "        ship(item).await?;",
+        "        let key = uuid!(key); ship(item).await?;",
+    );
+    let told_of = told(&before, &moved).join("\n");
+    assert!(
+        told_of.starts_with("items[]/key: `items[]/key` stands where `key` was locked"),
         "{told_of}"
     );
     // It may go, and another may come elsewhere.
