@@ -172,6 +172,12 @@ pub(crate) fn split(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The names in a type's text.
+pub(crate) fn words_in(text: &str, words: &mut Vec<String>) {
+    let found = text.split(|char: char| !char.is_alphanumeric() && char != '_');
+    words.extend(found.filter(|word| !word.is_empty()).map(str::to_owned));
+}
+
 /// Where the `)` of a parenthesis that is open already stands.
 pub(crate) fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;

@@ -7,10 +7,11 @@ mod guided;
 mod package;
 mod text;
 
+use super::compare;
 use super::sources::Sources;
 use super::text::Lock;
 use super::types::Tables;
-use super::{compare, of_sources};
+use super::whole::of_sources;
 use crate::diagnostics::{Errors, Place};
 
 fn lock_of(text: &str) -> Lock {
