@@ -64,7 +64,8 @@ impl Index {
                 Item::Trait(of) => {
                     for item in &of.items {
                         if let syn::TraitItem::Fn(function) = item {
-                            self.call(&function.attrs, &function.sig);
+                            let around = Generics::of(&of.generics);
+                            self.call(&function.attrs, &function.sig, &around, None);
                         }
                     }
                 }
@@ -141,29 +142,27 @@ impl Index {
         if is_test(attrs) {
             return;
         }
+        let own = of.map(|of| name::type_text(&of.self_ty));
+        let around = of.map(|of| Generics::of(&of.generics)).unwrap_or_default();
         if sig.asyncness.is_some() || marked(attrs, "step").is_some() {
-            return self.call(attrs, sig);
+            return self.call(attrs, sig, &around, own.as_deref());
         }
         let name = name::plain(&sig.ident.to_string());
-        let (path, own) = match of {
-            None => (name, None),
-            Some(of) => {
-                let own = name::type_text(&of.self_ty);
+        let path = match &own {
+            None => name,
+            Some(own) => {
                 let head = own.split('<').next().unwrap_or_default();
                 let head = head.rsplit("::").next().unwrap_or_default();
-                (format!("{head}::{name}"), Some(own))
+                format!("{head}::{name}")
             }
         };
         let ReturnType::Type(_, ty) = &sig.output else {
             return;
         };
-        let generics = Generics::of(&sig.generics).and(of.map(|of| &of.generics));
+        let generics = Generics::of(&sig.generics);
         let text = |text: String| {
-            let text = match &own {
-                Some(own) => with_self(&text, own),
-                None => text,
-            };
-            generics.written(text)
+            let text = with_self(text, own.as_deref());
+            generics.written(around.written(text)?)
         };
         if let Some(returned) = text(name::type_text(ty)) {
             let ok = name::ok_type(ty).and_then(text);
@@ -172,7 +171,7 @@ impl Index {
     }
 
     /// What a durable call of it records; what any other async function gives is recorded where a step in place calls it.
-    fn call(&mut self, attrs: &[Attribute], sig: &Signature) {
+    fn call(&mut self, attrs: &[Attribute], sig: &Signature, around: &Generics, own: Option<&str>) {
         const MARKS: &[(&str, &str)] = &[
             ("step", "step"),
             ("workflow", "child"),
@@ -194,7 +193,14 @@ impl Index {
             ReturnType::Default => "()".to_owned(),
             ReturnType::Type(_, ty) => name::ok_type(ty).unwrap_or_else(|| name::type_text(ty)),
         };
-        define(&mut self.calls, name, gives);
+        // What is generic in it each call decides.
+        let generics = Generics::of(&sig.generics);
+        let gives = around.written(with_self(gives, own));
+        if let Some(gives) = gives.and_then(|gives| generics.written(gives)) {
+            define(&mut self.calls, name, gives);
+        } else if let Some(defined) = self.calls.get_mut(&name) {
+            *defined = Defined::Often;
+        }
     }
 
     fn channel(&mut self, ident: &syn::Ident, ty: &Type) {
@@ -316,7 +322,8 @@ impl tree::Types for Index {
 }
 
 /// The text of a type with `Self` spelled out.
-fn with_self(text: &str, own: &str) -> String {
+fn with_self(text: String, own: Option<&str>) -> String {
+    let Some(own) = own else { return text };
     let mut spelled = String::new();
     for word in text.split_inclusive(|char: char| !char.is_alphanumeric() && char != '_') {
         match word.strip_prefix("Self") {

@@ -74,14 +74,6 @@ impl Generics {
         Self(names.collect())
     }
 
-    /// These and those around.
-    pub(crate) fn and(mut self, around: Option<&syn::Generics>) -> Self {
-        if let Some(around) = around {
-            self.0.extend(Self::of(around).0);
-        }
-        self
-    }
-
     /// A type as text, if it is written out.
     pub(crate) fn text(&self, ty: &Type) -> Option<String> {
         self.written(name::type_text(ty))

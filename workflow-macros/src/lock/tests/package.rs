@@ -304,3 +304,20 @@ fn what_is_given_another_name_is_what_it_was() {
     let lines = "  fragment told of notify\n  call rung of notify\n  step shipped of ship -> ()\n";
     assert!(printed.contains(lines), "{printed}");
 }
+
+#[test]
+fn what_a_generic_step_gives_each_call_decides() {
+    let text = |of: &str| {
+        format!(
+            "#[step] async fn get<{of}: Durable>(key: &str) -> Result<{of}, Error> {{ read(key) }}
+            impl<{of}> Cache<{of}> {{ #[step] async fn find(&self) -> Result<Vec<{of}>, Error> {{ read(key) }} }}
+            impl Cursor {{ #[step] async fn first() -> Result<Self, Error> {{ start() }} }}
+            #[workflow] async fn pay() -> Result<(), Failure> {{
+                let hold: Hold = get(1).await?; cache.find().await?; Cursor::first().await?; Ok(()) }}"
+        )
+    };
+    let printed = lock_of(&text("T")).print();
+    let lines = "workflow pay\n  step get -> Hold\n  step find\n  step first -> Cursor\n";
+    assert!(printed.ends_with(lines), "{printed}");
+    assert_eq!(told(&text("T"), &text("Value")), [] as [String; 0]);
+}
