@@ -354,6 +354,25 @@ fn a_commit_with_messages_is_written_and_read_as_it_always_was() {
     check(&open(&disk).unwrap());
 }
 
+/// A commit that writes values of the application.
+#[test]
+fn a_commit_with_values_is_written_as_it_always_was() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let (mut owner, begin) = create(&store, "a");
+    block_on(store.append(begin)).unwrap();
+    let mut append = step(&mut owner, "one");
+    let values = [("k".to_owned(), Some(payload())), ("gone".to_owned(), None)];
+    append.posts = vec![Post::Values(values.into())];
+    block_on(store.append(append)).unwrap();
+    let copy = disk.after_power_cut(Left::All);
+    let found = commits(&copy.bytes(StoreFile::Log));
+    assert_eq!(golden("journal_values", &found), found);
+    let store = open(&copy).unwrap();
+    assert_eq!(block_on(store.value("k")).unwrap(), Some(payload()));
+    assert_eq!(block_on(store.value("gone")).unwrap(), None);
+}
+
 #[test]
 fn a_payload_and_a_location_are_parts_of_what_was_read() {
     let bytes = written(&record(Body::Closed(payload())));

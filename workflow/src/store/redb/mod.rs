@@ -49,7 +49,7 @@ use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
     RunFilter, RunRow, Store, StoreError,
 };
-use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in one file.
 ///
@@ -296,6 +296,19 @@ impl Store for RedbStore {
 
     fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
         Box::pin(async move { self.core.answer(request) })
+    }
+
+    fn value<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Payload>, StoreError>> {
+        Box::pin(async move { self.core.value(key) })
+    }
+
+    fn values<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>> {
+        Box::pin(async move { self.core.values(prefix, after, limit) })
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -14,6 +14,7 @@
 //! | strays | id, arrival | when it lapses, message |
 //! | lapses | when, id, arrival | – |
 //! | answers | request | answer |
+//! | values | key | value of the application |
 //! | states | state, run | – (not of waiting and completed runs: they are the many) |
 
 use bytes::Bytes;
@@ -49,6 +50,8 @@ pub(super) const LAPSES: TableDefinition<'_, (i64, &str, u64), ()> =
 pub(super) const ANSWERS: TableDefinition<'_, u128, &[u8]> =
     TableDefinition::new("workflow.answers");
 
+pub(super) const VALUES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("workflow.values");
+
 /// Names in the meta table.
 pub(super) mod meta {
     /// The format of the file.
@@ -83,6 +86,7 @@ pub(super) fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
     txn.open_table(STRAYS)?;
     txn.open_table(LAPSES)?;
     txn.open_table(ANSWERS)?;
+    txn.open_table(VALUES)?;
     Ok(())
 }
 
