@@ -70,7 +70,9 @@ async fn the_report_groups_by_cause_and_says_where_in_the_source() {
     assert_eq!(finding.examples.len(), 2);
     assert_eq!(finding.location.as_ref().unwrap().to_string(), "open");
     let site = finding.site.unwrap();
-    assert!((site.name, site.kind) == ("open", Kind::Call) && site.file.ends_with("preflight/mod.rs"));
+    assert!(
+        (site.name, site.kind) == ("open", Kind::Call) && site.file.ends_with("preflight/mod.rs")
+    );
     assert!(
         finding.detail.contains("alloc::vec::Vec<u64>"),
         "{}",
@@ -92,7 +94,7 @@ async fn the_report_groups_by_cause_and_says_where_in_the_source() {
         "this code stops 6 runs (6 live runs",
         "0 runs go on with this code",
         "6 runs of `flow` would stop: diverged at `items[]/pause`",
-        "preflight/mod.rs:",
+        "preflight/report.rs:",
         "o-1, o-5, o-9 and 3 more",
         "recorded: sleep `items[0]/gap`",
         "it is now: nowhere in the code",
