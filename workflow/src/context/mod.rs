@@ -57,8 +57,11 @@ pub use join_all::{Items, JoinAllRun, Slot};
 pub use looping::{Carry, Hold, Loop, Resume, Top};
 pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
+pub(crate) use run::Values;
 pub use run::{Cx, Park, Run};
-pub(crate) use run::{Values, seal_values};
+// Only the engine writes them.
+#[cfg(feature = "engine")]
+pub(crate) use run::seal_values;
 pub use step::{
     Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
