@@ -145,8 +145,8 @@ pub use context::{
 };
 #[cfg(feature = "engine")]
 pub use engine::{
-    AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
-    EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
+    AnyWorkflow, AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition,
+    Engine, EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
     PreflightProgress, PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError,
     SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
 };

@@ -19,7 +19,7 @@ use super::registry::{Definition, Entry, Registry};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
-use crate::context::States;
+use crate::context::{States, Workflow};
 use crate::replay::CodeId;
 use crate::store::Store;
 
@@ -77,7 +77,8 @@ impl EngineBuilder {
     }
 
     /// Adds a workflow by its function: `.workflow(checkout)`.
-    pub fn workflow<Arguments, F: Definition<Arguments>>(self, _function: F) -> Self {
+    pub fn workflow<Arguments, F: Definition<Arguments>>(mut self, _function: F) -> Self {
+        self.registry.draw(<F::Workflow as Workflow>::GRAPH);
         self.entry(Entry::of::<F::Workflow>())
     }
 

@@ -3,6 +3,7 @@
 //! `driver` drives one run; `scheduler` decides which runs are driven; `live` and `board` are what others know of a run
 //! in memory and of a run they hold a handle on.
 
+mod any;
 mod board;
 mod builder;
 mod cancel;
@@ -36,6 +37,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 pub use crate::clock::{Clock, SystemClock, TokioClock};
+pub use any::AnyWorkflow;
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
 pub use control::{ControlError, Rewound};
@@ -228,7 +230,7 @@ impl Engine {
         id: impl AsRef<str>,
     ) -> Result<RunHandle<W>, AttachError> {
         let row = self.row_of(id.as_ref()).await?;
-        if row.workflow != W::NAME {
+        if row.workflow != W::NAME && W::NAME != AnyWorkflow::NAME {
             return Err(AttachError::OtherWorkflow {
                 id: row.id,
                 existing: row.workflow,
@@ -245,7 +247,7 @@ impl Engine {
     pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
         let row = self.row_of(id.as_ref()).await?;
         let live = self.inner.runs().by_key.get(&row.key).cloned();
-        let mut status = Status::of(row);
+        let mut status = Status::from(row);
         // What it published since its last commit is in memory only.
         if let Some(progress) = live.and_then(|live| live.progress()) {
             status.progress = Some(progress);
@@ -491,9 +493,9 @@ fn ends(grace: Duration) -> Instant {
     Instant::now() + grace.min(Duration::from_secs(86_400 * 365))
 }
 
-/// The state of a run as an engine tells it; a run that is being driven is running, whatever its row still says.
-impl Status {
-    fn of(row: RunRow) -> Self {
+/// What a row says of a run, as [`Engine::list`] gives it. What the run published since its last commit is not in it.
+impl From<RunRow> for Status {
+    fn from(row: RunRow) -> Self {
         Self {
             id: row.id,
             workflow: row.workflow,
@@ -512,6 +514,8 @@ impl Status {
                     .collect(),
                 _ => Vec::new(),
             },
+            generation: row.generation,
+            parent: row.parent,
             created_at: row.created_at,
             updated_at: row.updated_at,
             finished_at: row.finished_at,

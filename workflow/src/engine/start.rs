@@ -5,6 +5,7 @@ use std::sync::Arc;
 use siphasher::sip128::SipHasher24;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::any::AnyWorkflow;
 use super::board::{Board, Told};
 use super::driver::{Begin, Driver, Exit};
 use super::error::ParkedRun;
@@ -49,10 +50,33 @@ impl Engine {
                 ..
             } = brought;
             if wait {
-                return self.until_durable(&board, id, run).await;
+                return self.until_durable(W::NAME, &board, id, run).await;
             }
             Ok(RunHandle::new(self.clone(), id, run))
         })
+    }
+
+    /// Starts a run of a workflow that is known by its name, or finds the one that was started before.
+    pub(super) async fn begin_json(
+        &self,
+        id: RunId,
+        entry: Entry,
+        json: Vec<u8>,
+    ) -> Result<RunHandle<AnyWorkflow>, StartError> {
+        let workflow = entry.name;
+        let door = self.door().await?;
+        let asked = self.asked_of(id, entry, Ok(json))?;
+        let Brought {
+            id,
+            run,
+            board,
+            wait,
+            ..
+        } = Box::pin(self.bring(asked, true, door)).await?;
+        if wait {
+            return self.until_durable(workflow, &board, id, run).await;
+        }
+        Ok(RunHandle::new(self.clone(), id, run))
     }
 
     /// Starts a run whose code is the library's own; true when there was none of that id. Its beginning is durable with the first
@@ -225,6 +249,7 @@ impl Engine {
     /// A handle on a run that is being begun, once its beginning is durable.
     async fn until_durable<W: Workflow>(
         &self,
+        workflow: &'static str,
         board: &Board,
         id: RunId,
         run: RunKey,
@@ -235,7 +260,7 @@ impl Engine {
                 Ok(RunHandle::new(self.clone(), id, run))
             }
             Err(Told::Taken { by, input_hash }) => {
-                Box::pin(self.rejoin_taken(by, input_hash)).await
+                Box::pin(self.rejoin_taken(workflow, by, input_hash)).await
             }
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
             Err(Told::Unborn { retryable, detail }) => Err(unborn(retryable, detail).into()),
@@ -262,12 +287,13 @@ impl Engine {
     /// A handle on the run that was begun first where this engine would have begun one of that id.
     pub(super) async fn rejoin_taken<W: Workflow>(
         &self,
+        workflow: &'static str,
         by: RunKey,
         input_hash: u64,
     ) -> Result<RunHandle<W>, StartError> {
         match self.inner.store.row(by).await? {
             Some(row) => {
-                let Brought { id, run, .. } = self.rejoin(row, W::NAME, input_hash).await?;
+                let Brought { id, run, .. } = self.rejoin(row, workflow, input_hash).await?;
                 Ok(RunHandle::new(self.clone(), id, run))
             }
             None => Err(unborn(true, "its id was taken meanwhile".to_owned()).into()),
@@ -281,7 +307,9 @@ impl Engine {
         workflow: &'static str,
         input_hash: u64,
     ) -> Result<Brought, StartError> {
-        if row.workflow != workflow {
+        // A handle on whatever workflow it is joined the run before.
+        let any = workflow == AnyWorkflow::NAME;
+        if row.workflow != workflow && !any {
             return Err(StartError::OtherWorkflow {
                 id: row.id,
                 existing: row.workflow,
@@ -290,13 +318,7 @@ impl Engine {
         }
         let first = self.inner.store.first(row.key).await?;
         if let Some(Body::Begun(begun)) = first.map(|record| record.body) {
-            same(
-                &row.id,
-                &row.workflow,
-                begun.input_hash,
-                workflow,
-                input_hash,
-            )?;
+            same(&row.id, workflow, begun.input_hash, workflow, input_hash)?;
         }
         Ok(Brought {
             board: self.inner.boards.board(row.key),

@@ -110,6 +110,9 @@ impl Problem {
             StartError::OtherWorkflow { .. } => {
                 Self::new(StatusCode::CONFLICT, "other_workflow", error)
             }
+            StartError::UnknownWorkflow { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "unknown_workflow", error)
+            }
             StartError::NotRegistered { .. } => {
                 Self::new(StatusCode::NOT_IMPLEMENTED, "not_registered", error)
             }
