@@ -93,7 +93,8 @@
 //! |---|---|---|
 //! | `engine` | yes | the engine, on tokio |
 //! | `redb` | yes | the store in one file |
-//! | `axum` | no | errors as responses, the engine as state |
+//! | `axum` | no | the HTTP API of an engine, `http::router(engine)`; errors as responses |
+//! | `openapi` | no | the description of that API |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
 //! | `cli` | no | the command `workflow`: `workflow lock` |
 

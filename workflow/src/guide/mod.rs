@@ -14,6 +14,7 @@
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
+//! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
 //! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`errors`] | every error of the macros, with a program that causes it |
@@ -54,6 +55,9 @@ pub mod composition {}
 
 #[doc = include_str!("guided.md")]
 pub mod guided {}
+
+#[doc = include_str!("http.md")]
+pub mod http {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}
