@@ -14,7 +14,7 @@ async fn the_api_says_what_may_be_started_sent_and_led() {
     assert_eq!(
         there["workflows"],
         json!([
-            "bill", "broken", "clerk", "order", "parent", "saga", "shaky"
+            "bill", "broken", "clerk", "order", "parent", "saga", "shaky", "till"
         ])
     );
     assert_eq!(

@@ -77,6 +77,13 @@ async fn bill() -> Result<u64, Failure> {
     recv!(paid, PAYMENT).await
 }
 
+/// Takes all payments that have come within a second.
+#[workflow]
+async fn till() -> Result<Vec<u64>, Failure> {
+    sleep!(open, "1s").await;
+    recv!(paid, PAYMENT, timeout = "0s", count = 9).await
+}
+
 /// Answers so many questions, an hour after each.
 #[workflow]
 async fn clerk(questions: u32) -> Result<u32, Failure> {
@@ -215,7 +222,7 @@ impl Shop {
         let engine = engine.state(self.calls.clone()).state(self.switch.clone());
         let engine = engine.workflow(order).workflow(bill).workflow(clerk);
         let engine = engine.workflow(shaky).workflow(saga).workflow(parent);
-        engine.workflow(broken).guided(&self.flow)
+        engine.workflow(broken).workflow(till).guided(&self.flow)
     }
 
     async fn engine(&self) -> Engine {

@@ -42,6 +42,27 @@ async fn a_message_wakes_the_run_and_its_key_makes_two_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_is_delivered_once_for_a_key_before_and_after_the_start() {
+    let shop = Shop::new();
+    let (_engine, client) = shop.client().await;
+    let pay = "/runs/t1/messages/payment";
+    for cents in [1, 2] {
+        client.once(pay, "early", cents).await.is(202);
+    }
+    client
+        .once("/workflows/till/runs", "t1", "{}")
+        .await
+        .is(202);
+    for cents in [3, 4] {
+        client.once(pay, "late", cents).await.is(202);
+    }
+    client.post(pay, 5).await.is(202);
+    client.post(pay, 5).await.is(202);
+    let ended = client.get("/runs/t1/result?wait=9").await.is(200);
+    assert_eq!(ended["value"], json!([1, 3, 5, 5]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_message_that_does_not_fit_never_lies_in_an_inbox() {
     let shop = Shop::new();
     let (engine, client) = shop.client().await;
