@@ -95,6 +95,7 @@
 //! | `redb` | yes | the store in one file |
 //! | `axum` | no | the HTTP API of an engine, `http::router(engine)`; errors as responses |
 //! | `openapi` | no | the description of that API |
+//! | `metrics` | no | what happens, told to the `metrics` facade |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
 //! | `cli` | no | the command `workflow`: `workflow lock` |
 

@@ -27,8 +27,8 @@ use utoipa::ToSchema;
 use workflow::guided::{Flow, Stage, stage};
 use workflow::http::{Api, Policy, Shape, router};
 use workflow::{
-    Channel, Engine, EngineBuilder, Failure, checkpoint, critical, fragment, join, progress, recv,
-    sleep, step, workflow,
+    Channel, Engine, EngineBuilder, Failure, checkpoint, fragment, join, progress, recv, sleep,
+    step, workflow,
 };
 use workflow_tests::{Counter, World, pass};
 
@@ -46,13 +46,9 @@ static QUOTE: Channel<String, u64> = Channel::new("quote");
 async fn pack(order: Order, calls: &Counter) -> Result<String, std::io::Error> {
     calls.hit();
     if order.item == "stone" {
-        return Err(critical_error("too heavy"));
+        return Err(std::io::Error::other("too heavy"));
     }
     Ok(format!("{} packed", order.item))
-}
-
-fn critical_error(text: &str) -> std::io::Error {
-    std::io::Error::other(critical(std::io::Error::other(text.to_owned())))
 }
 
 /// Packs, rests for an hour, and is done.

@@ -26,6 +26,7 @@ mod rollback;
 mod scheduler;
 mod start;
 mod take_up;
+mod telemetry;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -168,6 +169,7 @@ impl Drop for Alive {
         self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
         let runs = std::mem::take(&mut *self.0.runs());
+        telemetry::in_memory(0);
         for live in runs.by_key.values() {
             live.abort();
         }
@@ -408,11 +410,13 @@ impl Inner {
             }
         }
         self.told_cancelled(run);
-        if let Ok(Some(row)) = self.store.row(run).await
-            && let Some((parent, _)) = row.parent
-            && !row.detached
-        {
-            self.news_of(parent);
+        if let Ok(Some(row)) = self.store.row(run).await {
+            telemetry::cancelled(id, &row.workflow);
+            if let Some((parent, _)) = row.parent
+                && !row.detached
+            {
+                self.news_of(parent);
+            }
         }
         self.cancel_children(run).await;
         Ok(())

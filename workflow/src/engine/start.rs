@@ -14,7 +14,7 @@ use super::host::RunHost;
 use super::live::{Command, Live};
 use super::registry::Entry;
 use super::rollback::Rollback;
-use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
+use super::{Engine, Inner, RunHandle, Runs, StartError, retry, telemetry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{self, ArgError, Args, Call, Host, Input, InputError, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
@@ -219,6 +219,7 @@ impl Engine {
                     inner.leave(&live);
                     let told = match written {
                         Ok(Appended::Applied | Appended::AlreadyApplied) => {
+                            telemetry::started(&live.id, live.workflow);
                             if let Some(board) = inner.boards.find(live.run) {
                                 board.tell_durable();
                             }
@@ -474,6 +475,7 @@ impl Inner {
         }
         runs.by_id.insert(live.id.clone(), live.run);
         runs.by_key.insert(live.run, Arc::clone(live));
+        telemetry::in_memory(runs.by_key.len());
         true
     }
 
@@ -481,6 +483,7 @@ impl Inner {
         let mut runs = self.runs();
         runs.by_id.remove(&live.id);
         runs.by_key.remove(&live.run);
+        telemetry::in_memory(runs.by_key.len());
         if live.threads.count() > 0 {
             runs.left_behind.insert(live.run, Arc::clone(&live.threads));
         }
@@ -664,7 +667,7 @@ impl Inner {
     pub(super) fn left_memory(self: &Arc<Self>, live: &Live, exit: Exit) {
         match &exit {
             Exit::Parked(parked) => {
-                tracing::warn!(run = %live.id, workflow = live.workflow, reason = %parked.reason, "parked: {}", parked.detail);
+                telemetry::parked(live, parked.reason, &parked.detail);
                 self.reporter.report(ErrorEvent::Parked {
                     run: live.id.clone(),
                     reason: parked.reason,
