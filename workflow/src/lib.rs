@@ -142,8 +142,9 @@ pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{
-    Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay, Output, Random,
-    Recorded, Request, Step, ToRun, Won, Workflow, critical, current_step, try_current_step,
+    Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay, Output,
+    PutError, Random, Recorded, Request, Step, ToRun, Won, Workflow, critical, current_step,
+    try_current_step,
 };
 #[cfg(feature = "engine")]
 pub use engine::{

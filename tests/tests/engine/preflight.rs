@@ -196,7 +196,7 @@ fn written() -> ! {
 }
 
 impl Store for ReadOnly {
-    pass_on!(0: identity row load first due active inbox dead_letters answer list find close);
+    pass_on!(0: identity row load first due active inbox dead_letters answer value values list find close);
 
     fn allocate(&self) -> RunKey {
         written()

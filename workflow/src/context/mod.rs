@@ -44,7 +44,7 @@ pub use attempt::Attempt;
 pub use body::Body;
 pub use branches::Arm;
 pub use channel::{Channel, ChannelOf, OneWay, Receive, Request};
-pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_current_step};
+pub use current::{Cancellation, Cancelled, CurrentStep, PutError, current_step, try_current_step};
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
@@ -58,6 +58,7 @@ pub use looping::{Carry, Hold, Loop, Resume, Top};
 pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
 pub use run::{Cx, Park, Run};
+pub(crate) use run::{Values, seal_values};
 pub use step::{
     Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,

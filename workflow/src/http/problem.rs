@@ -79,6 +79,7 @@ kinds! {
     NotRegistered "not_registered" NOT_IMPLEMENTED "this program does not know the workflow";
     Result "result" INTERNAL_SERVER_ERROR "the result is not of the type that was asked for";
     Progress "progress" INTERNAL_SERVER_ERROR "the progress is not of the type that was asked for";
+    Value "value" INTERNAL_SERVER_ERROR "the value is not of the type that was asked for";
     Answer "answer" INTERNAL_SERVER_ERROR "the answer is not of the type that was asked for";
     Build "build" INTERNAL_SERVER_ERROR "the engine could not be built";
     Flow "flow" INTERNAL_SERVER_ERROR "the flow's own code failed";
@@ -249,6 +250,7 @@ impl From<&Error> for Problem {
             Error::ShutDown(_) => Self::new(Kind::ShuttingDown, error),
             Error::Result { .. } => Self::new(Kind::Result, error),
             Error::Progress { .. } => Self::new(Kind::Progress, error),
+            Error::Value { .. } => Self::new(Kind::Value, error),
             Error::Start(error) => Self::start(error),
             Error::Attach(error) => Self::attach(error),
             Error::Cancel(error) => Self::cancel(error),

@@ -143,7 +143,7 @@ impl<R, T> StepRun<'_, R, T> {
         };
         let deadline = time.map(|time| started_at.after(time));
         let id = run.id().clone();
-        let step = CurrentStep::derived(id, location, origin, attempt, deadline, identity);
+        let step = CurrentStep::recorded(id, location, origin, attempt, deadline, identity);
         match Running::begin(&self.source, run.host(), step, started_at, time) {
             Ok(running) => live.attempt = Phase::Running(running),
             Err(ended) => self.ended(number, started_at, ended),
@@ -168,7 +168,14 @@ impl<R, T> StepRun<'_, R, T> {
             retry_if: self.retry_if.as_ref(),
             number,
         };
-        let verdict = judge.judge(ended);
+        let mut verdict = judge.judge(ended);
+        let mut values = Vec::new();
+        if let (Verdict::Value(..), Phase::Running(running)) = (&verdict, &live.attempt) {
+            match run.seal_values(running.step.take_values()) {
+                Ok(sealed) => values = sealed,
+                Err(error) => verdict = judge.unwritten(&error),
+            }
+        }
         if let Phase::Running(running) = std::mem::replace(&mut live.attempt, Phase::Waiting) {
             live.occupied = running.into_thread();
         }
@@ -202,6 +209,7 @@ impl<R, T> StepRun<'_, R, T> {
                 result,
                 attempts: number,
                 started_at,
+                values,
             },
         );
     }
