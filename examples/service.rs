@@ -25,6 +25,7 @@
 //! curl -s $api/guides/signup/ann/next -H "$auth" -X POST
 //!
 //! curl -s $api/openapi.json                                             # all of it, for tools
+//! curl -s localhost:8080/metrics                                        # what happens, for Prometheus
 //! ```
 //!
 //! Everybody may look; who has the token may change things. Nobody waits for longer than `PATIENCE` seconds, 60 unless it is said.
@@ -41,6 +42,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use utoipa::ToSchema;
@@ -146,7 +148,20 @@ async fn authenticate(token: String, mut request: Request, next: Next) -> Respon
     next.run(request).await
 }
 
-fn app(engine: Engine, signup: &Flow<Person>, token: String, patience: Duration) -> Router {
+/// What Prometheus reads. It is installed before the engine is built, so that nothing is missed.
+fn measured() -> Result<PrometheusHandle, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets(&[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0])?
+        .install_recorder()
+}
+
+fn app(
+    engine: Engine,
+    signup: &Flow<Person>,
+    metrics: PrometheusHandle,
+    token: String,
+    patience: Duration,
+) -> Router {
     let policy =
         Policy::new(|ask| !ask.action().changes() || ask.extension::<Operator>().is_some());
     let api = router(engine)
@@ -167,6 +182,7 @@ fn app(engine: Engine, signup: &Flow<Person>, token: String, patience: Duration)
     let authenticate = from_fn(move |request, next| authenticate(token.clone(), request, next));
     Router::new()
         .route("/", get(|| async { "the API is at /api\n" }))
+        .route("/metrics", get(move || async move { metrics.render() }))
         .nest("/api", api.layer(authenticate))
 }
 
@@ -180,6 +196,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         || std::env::temp_dir().join("workflow-service.redb"),
         PathBuf::from,
     );
+    let metrics = measured()?;
     let signup = signup()?;
     let engine = Engine::builder().workflow(order).guided(&signup);
     let engine = engine.open(&data).await?;
@@ -192,7 +209,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The engine goes first: streams of events end with it, and clients that wait are let go.
     let told = engine.clone();
-    axum::serve(listener, app(engine, &signup, token, patience))
+    axum::serve(listener, app(engine, &signup, metrics, token, patience))
         .with_graceful_shutdown(async move {
             // Its error is that there are no signals here: then nothing is waited for.
             let _ = tokio::signal::ctrl_c().await;

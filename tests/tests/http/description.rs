@@ -41,6 +41,7 @@ async fn the_description_has_every_path_where_it_is_served_with_the_types_it_was
         "/runs/{run}/history",
         "/runs/{run}/export",
         "/runs/{run}/events",
+        "/runs/{run}/graph",
         "/runs/{run}/dead-letters",
         "/runs/{run}/messages/payment",
         "/runs/{run}/requests/quote",

@@ -205,6 +205,30 @@ async fn runs_are_listed_by_workflow_and_state_page_by_page() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_is_drawn_over_its_workflow() {
+    let shop = Shop::new();
+    let (engine, client) = shop.client().await;
+    client.start_order("o1").await.is(202);
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let run = engine.attach::<crate::order>("o1").await.unwrap();
+    let graph = run.graph().await.unwrap();
+    let drawn = client.get("/runs/o1/graph?format=mermaid").await;
+    assert_eq!(drawn.headers["content-type"], "text/vnd.mermaid");
+    assert_eq!(drawn.is(200), graph.mermaid());
+    assert_eq!(
+        client.get("/runs/o1/graph?format=dot").await.is(200),
+        graph.dot()
+    );
+    let json: serde_json::Value = serde_json::from_str(&graph.json()).unwrap();
+    assert_eq!(client.get("/runs/o1/graph").await.is(200), json);
+    let says = client
+        .get("/runs/o1/graph?format=png")
+        .await
+        .refused(400, "bad_parameter");
+    assert!(says.contains("`mermaid`"), "{says}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_child_is_found_under_its_escaped_id() {
     let shop = Shop::new();
     let (_engine, client) = shop.client().await;
@@ -230,6 +254,7 @@ async fn a_run_that_is_not_there_is_not_found_anywhere() {
         "/history",
         "/export",
         "/events",
+        "/graph",
         "/dead-letters",
     ] {
         let says = client

@@ -136,6 +136,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Served>>)> {
         ("/runs/{run}/result", get(runs::result)),
         ("/runs/{run}/history", get(runs::history)),
         ("/runs/{run}/export", get(runs::export)),
+        ("/runs/{run}/graph", get(runs::graph)),
         ("/runs/{run}/events", get(events::events)),
         ("/runs/{run}/dead-letters", get(lines::dead_letters)),
         ("/runs/{run}/messages/{channel}", post(lines::send)),

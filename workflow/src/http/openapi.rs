@@ -26,7 +26,7 @@ use super::guides::Command;
 use super::policy::Action;
 use super::problem::Problem;
 use super::reply;
-use super::runs::{LARGEST_PAGE, STATES};
+use super::runs::{LARGEST_PAGE, PICTURES, STATES};
 use crate::guided::{Flow, FlowState};
 use crate::{Channel, Definition, Recorded, RunState, Workflow};
 
@@ -347,12 +347,18 @@ impl Operation {
             let body = RequestBodyBuilder::new().content(JSON, content);
             operation = operation.request_body(Some(body.required(Some(required)).build()));
         }
+        let mut answers = BTreeMap::new();
         for (status, says, content) in self.answers {
-            let mut response = ResponseBuilder::new().description(says);
+            let known = answers.remove(&status);
+            let mut response: ResponseBuilder =
+                known.unwrap_or_else(|| ResponseBuilder::new().description(says));
             if let Some((kind, schema)) = content {
                 let content = ContentBuilder::new().schema(Some(schema)).build();
                 response = response.content(kind, content);
             }
+            answers.insert(status, response);
+        }
+        for (status, response) in answers {
             operation = operation.response(status.to_string(), response);
         }
         self.problems.sort_unstable();
@@ -477,6 +483,20 @@ fn fixed() -> Vec<Operation> {
         .query("after", counted(), "Only those after this arrival.")
         .query("limit", page(), "So many at most; 100 unless it is said.")
         .answers(200, "Some of them", named("Letters")),
+        Operation::get(
+            "runs",
+            "/runs/{run}/graph",
+            "graph",
+            "A run, laid over the picture of its workflow",
+        )
+        .query(
+            "format",
+            text().enum_values(Some(PICTURES.map(|(name, _)| name))),
+            "The form of the picture; `json` unless it is said.",
+        )
+        .answers(200, "The picture", object(&[]))
+        .answers_as(200, "The picture", "text/vnd.mermaid", text())
+        .answers_as(200, "The picture", "text/vnd.graphviz", text()),
         Operation::get(
             "runs",
             "/runs/{run}/events",

@@ -186,6 +186,38 @@ pub(super) async fn export(asked: Asked) -> Result<Response, Problem> {
     Ok(reply::json(StatusCode::OK, reply::JSON, history.to_json()))
 }
 
+/// The forms of a picture, each with the type of its text.
+pub(super) const PICTURES: [(&str, &str); 3] = [
+    ("json", reply::JSON),
+    ("mermaid", "text/vnd.mermaid"),
+    ("dot", "text/vnd.graphviz"),
+];
+
+/// `GET /runs/{run}/graph`: the run laid over the picture of its workflow.
+pub(super) async fn graph(asked: Asked) -> Result<Response, Problem> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Which {
+        format: Option<String>,
+    }
+    asked.allow(Action::Read)?;
+    let Which { format } = asked.query()?;
+    let format = format.as_deref().unwrap_or("json");
+    let known = PICTURES.iter().find(|(name, _)| *name == format);
+    let (name, content_type) = known.ok_or_else(|| {
+        let names = PICTURES.map(|(name, _)| name).join("`, `");
+        let detail = format!("a picture has no format `{format}`; there are `{names}`");
+        Problem::new(Kind::BadParameter, detail)
+    })?;
+    let graph = asked.run().await?.graph().await?;
+    let picture = match *name {
+        "mermaid" => graph.mermaid(),
+        "dot" => graph.dot(),
+        _ => graph.json(),
+    };
+    Ok(reply::json(StatusCode::OK, content_type, picture))
+}
+
 /// So many at a time, unless it is said otherwise.
 const PAGE: usize = 100;
 /// So many at most.
