@@ -34,6 +34,8 @@ use crate::replay::{Begun, Failure, Payload, Replay, RunId, Site};
 #[derive(Debug, Clone, Copy)]
 pub enum AnyWorkflow {}
 
+// It is no workflow of anybody, so a message about one that is missing does not name it.
+#[diagnostic::do_not_recommend]
 impl Workflow for AnyWorkflow {
     const NAME: &'static str = "*";
     const SITES: &'static [Site] = &[];
