@@ -181,6 +181,7 @@ fn guarded(
 }
 
 fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
     let mut function = match parse(item, "workflow") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -203,7 +204,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model.given(),
         None,
         &krate,
@@ -216,6 +217,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
             ident: &function.sig.ident,
             parameters: &model.parameters,
             walked: &walked,
+            written: &written,
         },
         &mut errors,
     );
@@ -245,6 +247,7 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
     let mut function = match parse(item, "fragment") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -265,7 +268,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model::lent(&function.sig),
         Some(messages::UNDO_IN_FRAGMENT),
         &krate,
@@ -278,6 +281,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
             ident: &function.sig.ident,
             parameters: &[],
             walked: &walked,
+            written: &written,
         },
         &mut errors,
     );

@@ -57,13 +57,18 @@ pub use join_all::{Items, JoinAllRun, Slot};
 pub use looping::{Carry, Hold, Loop, Resume, Top};
 pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
+pub(crate) use run::Values;
 pub use run::{Cx, Park, Run};
-pub(crate) use run::{Values, seal_values};
+// Only the engine writes them.
+#[cfg(feature = "engine")]
+pub(crate) use run::seal_values;
 pub use step::{
     Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use thrown::{StepError, Thrown};
+// Only the engine rolls back.
+#[cfg(feature = "engine")]
 pub(crate) use undo::{ATTEMPTS, TIMEOUT as UNDO_TIMEOUT, undo_failed, undo_missing};
 pub use undo::{
     FirstTag, Itself, Optional, RollingBack, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes,

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use redb::backends::FileBackend;
 use redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend,
-    TableError, TableHandle,
+    TableError, TableHandle, WriteTransaction,
 };
 
 use super::creation;
@@ -75,6 +75,23 @@ impl File {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
         let database = database.as_ref().ok_or(StoreError::Closed)?;
         work(database).map_err(|failed| self.told(operation, failed))
+    }
+
+    /// Writes in one transaction that leaves the file so that it opens at once. Damage that makes the database panic is an error
+    /// here.
+    fn write(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&WriteTransaction) -> Result<(), Failed>,
+    ) -> Result<(), StoreError> {
+        self.caught(operation, || {
+            self.with(operation, |database| {
+                let mut txn = database.begin_write()?;
+                txn.set_quick_repair(true);
+                work(&txn)?;
+                Ok(txn.commit()?)
+            })
+        })
     }
 
     /// Reads from a snapshot. Damage that makes the database panic is an error here.
@@ -231,19 +248,14 @@ impl File {
 
     /// Counts the opening in one commit, which is also the one that makes a new store. From here on the log counts.
     pub(super) fn enter(&self, identity: Identity) -> Result<(), StoreError> {
-        self.with("opening", |database| {
-            let mut txn = database.begin_write()?;
-            txn.set_quick_repair(true);
-            {
-                let mut table = txn.open_table(META)?;
-                table.insert(meta::FORMAT, u128::from(FORMAT))?;
-                table.insert(meta::ID, identity.id)?;
-                table.insert(meta::BOOT, u128::from(identity.boot))?;
-                table.insert(meta::LOGGED, 1)?;
-            }
+        self.write("opening", |txn| {
+            let mut table = txn.open_table(META)?;
+            table.insert(meta::FORMAT, u128::from(FORMAT))?;
+            table.insert(meta::ID, identity.id)?;
+            table.insert(meta::BOOT, u128::from(identity.boot))?;
+            table.insert(meta::LOGGED, 1)?;
             // Also those that an older program did not know.
-            tables::create(&txn)?;
-            Ok(txn.commit()?)
+            Ok(tables::create(txn)?)
         })?;
         match &self.source {
             Source::Path(path) if identity.boot == 1 => self.keep_name(path),
@@ -253,21 +265,17 @@ impl File {
 
     /// Says that there is nothing in the log, and will not be.
     pub(super) fn leave(&self) -> Result<(), StoreError> {
-        self.with("closing", |database| {
-            let mut txn = database.begin_write()?;
-            txn.set_quick_repair(true);
+        self.write("closing", |txn| {
             txn.open_table(META)?.insert(meta::LOGGED, 0)?;
-            Ok(txn.commit()?)
+            Ok(())
         })
     }
 
     /// Removes what is left of the journal of format 1.
     pub(super) fn drop_journal(&self) -> Result<(), StoreError> {
-        self.with("opening", |database| {
-            let mut txn = database.begin_write()?;
-            txn.set_quick_repair(true);
+        self.write("opening", |txn| {
             txn.delete_table(JOURNAL)?;
-            Ok(txn.commit()?)
+            Ok(())
         })
     }
 
