@@ -22,7 +22,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "guided",
         &["replay", "codec", "store", "context", "engine", "error"],
     ),
-    ("http", &["engine", "error", "store"]),
+    ("http", &["replay", "store", "engine", "error", "guided"]),
     ("testing", &["replay", "codec", "context", "engine"]),
 ];
 

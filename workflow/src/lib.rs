@@ -93,7 +93,9 @@
 //! |---|---|---|
 //! | `engine` | yes | the engine, on tokio |
 //! | `redb` | yes | the store in one file |
-//! | `axum` | no | errors as responses, the engine as state |
+//! | `axum` | no | the HTTP API of an engine, `http::router(engine)`; errors as responses |
+//! | `openapi` | no | the description of that API |
+//! | `metrics` | no | what happens, told to the `metrics` facade |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
 //! | `cli` | no | the command `workflow`: `workflow lock` |
 
@@ -146,8 +148,8 @@ pub use context::{
 };
 #[cfg(feature = "engine")]
 pub use engine::{
-    AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
-    EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
+    AnyWorkflow, AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition,
+    Engine, EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
     PreflightProgress, PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError,
     SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
 };

@@ -39,7 +39,7 @@ mod undo;
 mod wait;
 mod workflow;
 
-pub use args::{ArgError, Args, Input, InputError, Parameter, StateType, States};
+pub use args::{ArgError, Args, Input, InputError, Noted, Parameter, StateType, States};
 pub use attempt::Attempt;
 pub use body::Body;
 pub use branches::Arm;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::Inner;
 use super::live::Live;
+use super::{Inner, telemetry};
 use crate::context::{CurrentStep, Desk, Host, StepSpan};
 use crate::replay::{Location, Record, Timestamp};
 use crate::store::{BoxFuture, StoreError};
@@ -75,7 +75,7 @@ impl Host for RunHost {
     }
 
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
-        let span = tracing::info_span!("workflow.step", location = %step.location(), attempt = step.attempt());
+        let span = tracing::info_span!(telemetry::STEP, location = %step.location(), attempt = step.attempt());
         (!span.is_disabled()).then(|| Box::new(Span(span)) as Box<dyn StepSpan>)
     }
 

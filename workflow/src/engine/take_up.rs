@@ -11,7 +11,7 @@ use super::live::Live;
 use super::quarantine::Claim;
 use super::registry::Entry;
 use super::rollback::Rollback;
-use super::{Inner, retry};
+use super::{Inner, retry, telemetry};
 use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, RunKey, RunState};
 use crate::store::{Loaded, RunRow, StoreError};
 
@@ -217,6 +217,7 @@ impl Inner {
         if let Some(exit) = self.stake(&live, &mut row, claim).await {
             return self.left_memory(&live, exit);
         }
+        telemetry::loaded(&live, history.len());
         let mut replay = self.replay_of(&entry, history, &row);
         if let Ok(replay) = &mut replay {
             replay.handle_unclean(claim.died, self.clock.now());
