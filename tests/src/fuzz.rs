@@ -35,6 +35,9 @@ fn sealed(bytes: &[u8]) -> Bytes {
 }
 
 /// Everything that a store keeps by itself.
+///
+/// # Panics
+/// When something reads otherwise than it is written.
 pub fn stored(bytes: &[u8]) {
     for bytes in [Bytes::copy_from_slice(bytes), sealed(bytes)] {
         round(&bytes, decode_record, encode_record);
@@ -80,6 +83,9 @@ async fn replayed(n: u64) -> Result<u64, Failure> {
 }
 
 /// A history as JSON: it is refused, or replays to something.
+///
+/// # Panics
+/// When it reads otherwise than it is written.
 pub fn history(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -61,7 +61,9 @@ fn all(target: &str, one: impl Fn(&[u8]), written: &[Vec<u8>], usual: u64) {
     let mut inputs = corpus(target);
     assert!(!inputs.is_empty());
     inputs.extend_from_slice(written);
-    inputs.iter().for_each(|input| one(input));
+    for input in &inputs {
+        one(input);
+    }
     for seed in 1..=tries(usual) {
         let dice = &mut Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let input = inputs[dice.below(inputs.len())].clone();
