@@ -140,8 +140,9 @@ pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{
-    Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay, Output, Random,
-    Recorded, Request, Step, ToRun, Won, Workflow, critical, current_step, try_current_step,
+    Blocked, Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay,
+    Output, Random, Recorded, Request, Step, ToRun, Won, Workflow, blocked, critical, current_step,
+    try_current_step,
 };
 #[cfg(feature = "engine")]
 pub use engine::{

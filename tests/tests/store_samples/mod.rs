@@ -33,7 +33,7 @@ pub(crate) const KINDS: [Kind; 22] = [
     Kind::Guide,
 ];
 
-pub(crate) const FAILURES: [FailureKind; 15] = [
+pub(crate) const FAILURES: [FailureKind; 16] = [
     FailureKind::Exhausted,
     FailureKind::TimedOut,
     FailureKind::Critical,
@@ -49,6 +49,7 @@ pub(crate) const FAILURES: [FailureKind; 15] = [
     FailureKind::Gone,
     FailureKind::Rollback,
     FailureKind::Returned,
+    FailureKind::Blocked,
 ];
 
 pub(crate) const STATES: [RunState; 8] = [

@@ -175,6 +175,9 @@ impl Inner {
         let live = Live::new(row.id.clone(), run, workflow, hash, number);
         let live = Arc::new(live.with_threads(self.threads_of(run)));
         live.follows(row.last_seq);
+        if let Some(progress) = row.progress.clone() {
+            live.set_progress(progress);
+        }
         self.grew(&live, history.len());
         if let Some((parent, _)) = &row.parent
             && !row.detached
