@@ -7,14 +7,22 @@
 //! 3. What is derived in a visit, keys of effects among it, is derived as in the first visit that it goes on from: the fate of an
 //!    effect that was cut off may be unknown, and whoever it is had on recognises it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Alive, Class, Outcome, Replay, Scope};
-use crate::replay::{Body, Ended, Kind, Location, Message, Payload, Record};
+use crate::replay::{Body, Ended, Kind, Location, Message, Payload, Record, Segment};
 
 /// Outcomes of earlier visits, by their places below a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kept(BTreeMap<Vec<u8>, Lasting>);
+pub struct Kept(BTreeMap<Vec<u8>, Keeps>);
+
+/// An outcome that lasts, and where and when it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Keeps {
+    lasting: Lasting,
+    at: Location,
+    seq: u64,
+}
 
 /// An outcome that lasts from one visit to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +53,22 @@ pub(super) struct Keeper {
     at: Location,
     first: Location,
     kept: Kept,
+    /// The places that the code came to.
+    asked: BTreeSet<Vec<u8>>,
 }
 
 impl Keeper {
     /// What a visit that is replayed keeps, if it keeps anything.
     pub(super) fn of(history: &[Record], alive: &Alive) -> Option<Self> {
+        let (at, first) = (alive.visit.clone()?, alive.earlier.first()?.clone());
+        let asked = history
+            .iter()
+            .filter_map(|record| place(&record.location, &at));
         Some(Self {
-            at: alive.visit.clone()?,
-            first: alive.earlier.first()?.clone(),
+            asked: asked.collect(),
             kept: Kept::of(history, &alive.earlier),
+            at,
+            first,
         })
     }
 }
@@ -69,7 +84,12 @@ impl Kept {
             let mut visits = visits.iter();
             let visit = visits.find(|visit| record.location.is_under(visit));
             if let Some(place) = visit.and_then(|visit| place(&record.location, visit)) {
-                kept.insert(place, lasting);
+                let keeps = Keeps {
+                    lasting,
+                    at: record.location.clone(),
+                    seq: record.seq,
+                };
+                kept.insert(place, keeps);
             }
         }
         Self(kept)
@@ -80,7 +100,12 @@ impl Replay {
     /// The visit of this scope goes on from earlier ones, of which `first` is the first.
     pub fn keep(&mut self, scope: Scope, first: Location, kept: Kept) {
         let at = self.scope_location(scope);
-        self.keepers.push(Keeper { at, first, kept });
+        self.keepers.push(Keeper {
+            at,
+            first,
+            kept,
+            asked: BTreeSet::new(),
+        });
     }
 
     /// Where what is derived at a location is derived from.
@@ -99,7 +124,11 @@ impl Replay {
 
     /// Ends an operation that succeeded in an earlier visit; false when none did.
     pub(super) fn end_kept(&mut self, node: u32) -> bool {
-        let (kind, payload) = match self.kept_at(node) {
+        let kept = self.kept_at(node);
+        if kept.is_some() {
+            self.asks_for(node);
+        }
+        let (kind, payload) = match kept {
             None => return false,
             Some(Lasting::Ended(kind, payload)) => (kind, payload),
             Some(Lasting::Taken(messages)) => {
@@ -132,13 +161,47 @@ impl Replay {
         let location = self.tree.location_of(node);
         self.keepers.iter().find_map(|keeper| {
             let place = place(&location, &keeper.at)?;
-            keeper.kept.0.get(&place).cloned()
+            Some(keeper.kept.0.get(&place)?.lasting.clone())
         })
+    }
+
+    /// The code came to what is kept there.
+    fn asks_for(&mut self, node: u32) {
+        let location = self.tree.location_of(node);
+        for keeper in &mut self.keepers {
+            keeper.asked.extend(place(&location, &keeper.at));
+        }
     }
 
     /// Whether an earlier visit has an outcome for this operation.
     pub(super) fn is_kept(&self, node: u32) -> bool {
         self.kept_at(node).is_some()
+    }
+
+    /// Where those steps and children lie that a visit keeps of earlier ones, and that nothing in it asked for.
+    pub fn unasked(&self, visit: Scope) -> Vec<Location> {
+        let location = self.scope_location(visit);
+        let Some(keeper) = self.keepers.iter().find(|keeper| keeper.at == location) else {
+            return Vec::new();
+        };
+        let depth = location.segments().count();
+        // What was tried beside the body was never asked for by it.
+        let beside = |at: &Location| match at.segments().nth(depth) {
+            Some(Segment::Branch(name)) => name.starts_with('\0'),
+            _ => false,
+        };
+        let mut unasked: Vec<_> = keeper
+            .kept
+            .0
+            .iter()
+            .filter(|(place, keeps)| {
+                let effect = matches!(keeps.lasting, Lasting::Ended(Kind::Step | Kind::Child, _));
+                effect && !keeper.asked.contains(*place) && !beside(&keeps.at)
+            })
+            .map(|(_, keeps)| keeps)
+            .collect();
+        unasked.sort_by_key(|keeps| keeps.seq);
+        unasked.iter().map(|keeps| keeps.at.clone()).collect()
     }
 
     pub(super) fn forget_kept(&mut self, scope: &Location) {

@@ -73,6 +73,11 @@ impl Replay {
         Noted(self.closed + 1)
     }
 
+    /// Whether a note is being written, or is durable.
+    pub fn is_closed(&self, noted: Noted) -> bool {
+        noted.0 <= self.closed
+    }
+
     /// Everything that was queued or is being written: durable when this is. Positions that follow from the rest are not waited for.
     pub fn said(&mut self) -> Noted {
         let waits = |queued: &Queued| {
