@@ -20,6 +20,7 @@ mod navigation;
 mod nesting;
 mod observing;
 mod opening;
+mod operations;
 mod parallel;
 mod reopening;
 mod together;

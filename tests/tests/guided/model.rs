@@ -278,7 +278,7 @@ async fn obey(guide: &Guide<Form>, model: &mut Model, what: Press) -> bool {
     let told = trace().count();
     let came = tokio::time::timeout(Duration::from_secs(1), press(guide, what)).await;
     match came {
-        Err(_) | Ok(Err(Refused::Stopped(_))) => return false,
+        Err(_) | Ok(Err(Refused::Stopped(_) | Refused::Store(_))) => return false,
         Ok(came) => {
             let came = came.unwrap_or(Came::No);
             assert_eq!(came, expected, "{what:?} of {model:?}");

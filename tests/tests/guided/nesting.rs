@@ -972,7 +972,10 @@ async fn pressed(guide: &Guide<Form>, button: Button) -> bool {
         Button::Back => guide.back(),
     };
     let came = tokio::time::timeout(Duration::from_secs(1), press.into_future()).await;
-    !matches!(came, Err(_) | Ok(Err(Refused::Stopped(_))))
+    !matches!(
+        came,
+        Err(_) | Ok(Err(Refused::Stopped(_) | Refused::Store(_)))
+    )
 }
 
 // GDE-NST-06 GDE-CRX-03

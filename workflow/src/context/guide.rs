@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 
 use super::wait::Operation;
 use super::{
-    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Input, Park, Recorded, Run, opaque_debug,
+    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Input, Park, Recorded, Run, Watching,
+    opaque_debug,
 };
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
@@ -125,6 +126,37 @@ impl Ground {
         self.run().host().now()
     }
 
+    /// What says that, wherever it is taken.
+    pub fn clock(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        self.run().host().clock()
+    }
+
+    /// The steps of the run are watched from now on.
+    pub fn watched_by(&self, watch: Arc<dyn Watching>) {
+        self.run().watched_by(watch);
+    }
+
+    /// What the run's row has of what was published.
+    pub fn published(&self) -> Option<String> {
+        self.run().host().published()
+    }
+
+    /// Puts something into the run's row, with the next batch; `now`: and there is one soon.
+    pub fn publish(&self, json: String, now: bool) {
+        self.run().host().progress(&json);
+        let mut replay = self.run().replay();
+        if now {
+            replay.publish_now(json);
+        } else {
+            replay.publish(json);
+        }
+    }
+
+    /// No value over so many bytes is recorded.
+    pub fn payload_limit(&self) -> usize {
+        self.run().payload_limit()
+    }
+
     /// Waits by the engine's timers, without a record.
     pub fn sleep(&self, duration: Duration) -> BoxFut<'static, ()> {
         self.run().host().sleep(duration)
@@ -206,6 +238,11 @@ impl Ground {
         self.run().replay().poll_noted(noted, task.waker())
     }
 
+    /// Whether a note is being written, or is durable.
+    pub fn is_closed(&self, noted: Noted) -> bool {
+        self.run().replay().is_closed(noted)
+    }
+
     /// Deletes, with the next batch, what the visits of a stage have recorded.
     pub fn forget_visits(&self, stage: &str) {
         self.run().replay().forget(self.base.branch(stage));
@@ -236,6 +273,11 @@ impl Ground {
     /// The steps at these sites, by their paths below the flow, have undos of the flow's.
     pub fn undo_sites(&self, undos: impl IntoIterator<Item = (&'static str, Undoing)>) {
         self.run().replay().undo_sites(&self.base.path(), undos);
+    }
+
+    /// The open entries, oldest first.
+    pub fn ledger(&self) -> Vec<LedgerEntry> {
+        self.run().replay().ledger().entries().cloned().collect()
     }
 
     /// The ledger, one entry after the other.
@@ -296,6 +338,16 @@ impl Visiting {
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
+    }
+
+    /// Whether its code has ended, in a replay, before what is recorded of it was used up.
+    pub fn is_left_over(&self) -> bool {
+        self.0.run().replay().is_left_over(self.0.scope())
+    }
+
+    /// Where those effects of earlier visits lie that succeeded and that nothing in this one asked for.
+    pub fn unasked(&self) -> Vec<Location> {
+        self.0.run().replay().unasked(self.0.scope())
     }
 
     /// Waits before its code begins, without a record; nothing when the code has begun before.

@@ -4,10 +4,10 @@
 //! 2. A command that was obeyed before, by its key, is not obeyed again.
 
 use super::decide::{Asked, Landing};
-use super::desk::{Answer, Answering, Ask, Command, Key};
+use super::desk::{Answer, Answering, Ask, Command};
 use super::flow::FlowState;
-use super::levels::Level;
-use super::nested::was_given_up;
+use super::levels::{Level, Pressed};
+use super::nested::{WENT_BACK, was_given_up};
 use super::refused::Refused;
 use super::run::{Guide, guarded};
 
@@ -37,7 +37,17 @@ impl<S: FlowState> Guide<S> {
         let admitted = match at {
             Some(at) if at != revision => Err(Refused::Stale { revision }),
             _ if self.goes_within(command.asked()) => {
-                return self.press_within(command.asked(), answer, key);
+                let asked = command.asked();
+                let with = match command {
+                    Command::Release(with) => Some(with),
+                    _ => None,
+                };
+                return self.press_within(Pressed {
+                    asked,
+                    with,
+                    answering: answer,
+                    key,
+                });
             }
             _ => self.admit(command.asked()),
         };
@@ -54,8 +64,11 @@ impl<S: FlowState> Guide<S> {
             Command::Check => self.check(answer, key),
             Command::Edit(edit) => self.edit(edit, answer, key),
             Command::Cancel => self.cancel(answer, key),
-            Command::Rollback => self.roll_back(answer, key),
+            Command::Release(with) => self.release(with, answer, key),
+            Command::Rollback => self.roll_back(None, answer, key),
+            Command::SkipUndo(reason) => self.roll_back(Some(reason), answer, key),
             Command::Start(state) => self.start(state, answer, key),
+            Command::Unfit(why) => self.owe(answer, Err(Refused::Encode(why))),
             Command::EditWithin(path, edit) => match self.desk.levels.at(&path) {
                 Some(level) => level.with(|inner| inner.edit(edit, answer, key)),
                 None => self.owe(answer, Err(Refused::NotThere)),
@@ -68,27 +81,26 @@ impl<S: FlowState> Guide<S> {
     fn goes_within(&self, asked: Asked) -> bool {
         let moves = matches!(
             asked,
-            Asked::Next | Asked::Back | Asked::Skip | Asked::Retry | Asked::Check
+            Asked::Next | Asked::Back | Asked::Skip | Asked::Retry | Asked::Release | Asked::Check
         );
         moves && !self.desk.levels.outside_in().is_empty()
     }
 
     /// Gives a command to the innermost flow. What has no place there falls outward.
-    fn press_within(&mut self, asked: Asked, answering: Answering, key: Key) {
-        let mut ask = (answering, key);
+    fn press_within(&mut self, mut press: Pressed) {
         let mut over = false;
         for level in self.desk.levels.outside_in().into_iter().rev() {
-            match level.with(|inner| inner.press(asked, ask.0, ask.1, over)) {
-                Some(fallen) => ask = fallen,
+            match level.with(|inner| inner.press(press, over)) {
+                Some(fallen) => press = fallen,
                 None => return,
             }
             over = true;
         }
-        let (answering, key) = ask;
+        let Pressed { answering, key, .. } = press;
         if self.now.position.history().nth(1).is_none() {
             return self.owe(answering, Err(Refused::AtStart));
         }
-        for given_up in self.give_up() {
+        for given_up in self.give_up(WENT_BACK) {
             let _ = given_up.send(Err(Refused::Busy));
         }
         self.back(answering, key);
@@ -130,7 +142,9 @@ impl<S: FlowState> Guide<S> {
     /// A command that was obeyed before: nothing is done, and the answer says where the guide is.
     fn answer_again(&mut self, asked: Asked, revision: u64, answering: Answering) {
         let answer = match asked {
-            Asked::Edit | Asked::Cancel | Asked::Rollback => Answer::Revision(revision),
+            Asked::Edit | Asked::Cancel | Asked::Rollback | Asked::SkipUndo => {
+                Answer::Revision(revision)
+            }
             Asked::Check => Answer::Found(self.now.position.problems.clone()),
             _ => self.here(),
         };
@@ -203,6 +217,14 @@ impl<S: FlowState> Guide<S> {
         match self.course().retried(self.ground.now()) {
             Some(next) => self.arrive(next, answering, key),
             None => self.owe(answering, Err(Refused::NothingToRetry)),
+        }
+    }
+
+    /// Lets go on what is blocked.
+    pub(super) fn release(&mut self, with: String, answering: Answering, key: Option<String>) {
+        match self.course().released(with, self.ground.now()) {
+            Some(next) => self.arrive(next, answering, key),
+            None => self.owe(answering, Err(Refused::NotBlocked)),
         }
     }
 

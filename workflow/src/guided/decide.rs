@@ -6,7 +6,7 @@
 
 use super::flow::{Flow, Plan, Revisit};
 use super::position::{
-    Entry, Event, Failing, FailingKind, Position, Problem, Problems, StageName, Status,
+    Entry, Event, Failing, FailingKind, Position, Problem, Problems, Released, StageName, Status,
 };
 use super::refused::Refused;
 use crate::replay::Timestamp;
@@ -18,10 +18,12 @@ pub(super) enum Asked {
     Back,
     Skip,
     Retry,
+    Release,
     Check,
     Edit,
     Cancel,
     Rollback,
+    SkipUndo,
     Start,
 }
 
@@ -31,12 +33,13 @@ impl Asked {
         use Status::{Blocked, Cancelled, Completed, Failed, Idle, RollingBack, Waiting, Working};
         let refused = match (self, status) {
             (Self::Next | Self::Back | Self::Skip, Waiting)
-            | (Self::Back | Self::Skip | Self::Retry, Blocked)
+            | (Self::Back | Self::Skip | Self::Retry | Self::Release, Blocked)
             | (Self::Back | Self::Retry, Failed)
             | (Self::Check, Idle | Waiting | Blocked | Failed)
             | (Self::Edit, Idle | Waiting | Working | Blocked | Failed)
             | (Self::Cancel, Idle | Waiting | Working | Blocked | Failed | RollingBack)
             | (Self::Rollback, Idle | Waiting | Blocked | Failed | RollingBack)
+            | (Self::SkipUndo, RollingBack)
             | (Self::Start, Idle) => {
                 return Ok(());
             }
@@ -44,6 +47,8 @@ impl Asked {
             (_, Cancelled) => Refused::Cancelled,
             (_, Working) => Refused::Busy,
             (Self::Retry, Idle | Waiting | Completed) => Refused::NothingToRetry,
+            (Self::Release, Idle | Waiting | Failed | Completed) => Refused::NotBlocked,
+            (Self::SkipUndo, _) => Refused::NoUndoFails,
             (Self::Skip, _) => Refused::NotRunning(status),
             (_, Completed) => Refused::Finished,
             _ => Refused::NotRunning(status),
@@ -83,7 +88,8 @@ impl<S> Course<'_, S> {
         let position = self.position;
         let changes = match position.status {
             Status::Waiting => !found.is_empty(),
-            Status::Blocked => found != position.problems,
+            // What an operation waits for is not found out by asking the person's data.
+            Status::Blocked => position.failure.is_none() && found != position.problems,
             // Elsewhere it is only looked at.
             _ => false,
         };
@@ -178,6 +184,28 @@ impl<S> Course<'_, S> {
         Some(next)
     }
 
+    /// The position when what was blocked is let go on, with this.
+    pub(super) fn released(&self, with: String, now: Timestamp) -> Option<Position> {
+        let at = self.position.at.clone()?;
+        let failure = self.position.failure.as_ref();
+        let blocked = failure.filter(|failing| failing.kind == FailingKind::Blocked)?;
+        let before = self.position.visits.get(&at)?.last;
+        let visit = format!("{at}[{before}]/");
+        let mut next = self.position.then();
+        next.say(Event::Released(at.clone()));
+        self.enter(&mut next, &at, Entry::Retry, now);
+        // Of a flow in a stage, they are below that.
+        let place = |place: &String| {
+            let start = place.rfind(&visit)? + visit.len();
+            Some(place[start..].to_owned())
+        };
+        next.released = Some(Released {
+            places: blocked.at.iter().filter_map(place).collect(),
+            with,
+        });
+        Some(next)
+    }
+
     /// The position when the stage is tried again by itself, if it is.
     pub(super) fn tries_again(&self, failing: &Failing, now: Timestamp) -> Option<Position> {
         let hooks = self.here()?;
@@ -202,7 +230,7 @@ impl<S> Course<'_, S> {
     /// The position after the person's data changed.
     pub(super) fn edited(&self) -> Position {
         let mut next = self.position.then();
-        if next.status == Status::Blocked {
+        if next.status == Status::Blocked && next.failure.is_none() {
             next.settle();
         }
         next.say(Event::Edited);
@@ -329,6 +357,9 @@ impl<S> Course<'_, S> {
         next.settle();
         // What a flow in the stage was left from is over.
         next.live = None;
+        if entry != Entry::Retry {
+            next.released = None;
+        }
         let hooks = self.plan().hooks(at);
         let works = hooks.is_some_and(|hooks| hooks.body.is_some());
         let keeps =

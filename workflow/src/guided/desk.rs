@@ -40,8 +40,14 @@ pub(super) enum Command<S> {
     Check,
     Edit(Box<dyn FnOnce(&mut S) + Send>),
     Cancel,
+    /// With what, as JSON.
+    Release(String),
     Rollback,
+    /// The undo that fails is skipped, for this reason.
+    SkipUndo(String),
     Start(S),
+    /// What comes with it does not serialise: it is not given.
+    Unfit(String),
     /// Changes the data of the flow in a stage that lies there.
     EditWithin(String, Editing),
     /// Gives up the flow in a stage that lies there.
@@ -58,7 +64,9 @@ impl<S> Command<S> {
             Self::Check => Asked::Check,
             Self::Edit(_) | Self::EditWithin(..) => Asked::Edit,
             Self::Cancel | Self::CancelWithin(_) => Asked::Cancel,
+            Self::Release(_) | Self::Unfit(_) => Asked::Release,
             Self::Rollback => Asked::Rollback,
+            Self::SkipUndo(_) => Asked::SkipUndo,
             Self::Start(_) => Asked::Start,
         }
     }
@@ -115,6 +123,10 @@ struct Inner<S> {
     /// How many wait for the guide to be opened, and who is told when the last of them goes.
     openers: usize,
     deserted: Option<Waker>,
+    /// Why what the guide said is not written yet.
+    failing: Option<String>,
+    /// The loop has not been told of that.
+    untold: bool,
 }
 
 /// Somebody waits for the guide to be opened, as long as this is held.
@@ -169,6 +181,8 @@ impl<S> Desk<S> {
                 wanted: false,
                 openers: 0,
                 deserted: None,
+                failing: None,
+                untold: false,
             }),
             shown: watch::Sender::new(Shown {
                 view: None,
@@ -300,6 +314,17 @@ impl<S> Desk<S> {
         self.shown.send_modify(|shown| shown.unfit = Some(unfit));
     }
 
+    /// Why what it said is not written yet, if it was not told that.
+    pub(super) fn take_unwritten(&self) -> Option<String> {
+        let mut inner = self.inner();
+        std::mem::take(&mut inner.untold).then(|| inner.failing.clone())?
+    }
+
+    /// The store fails: what is newest is not there.
+    pub(super) fn is_failing(&self) -> bool {
+        self.inner().failing.is_some()
+    }
+
     pub(super) fn poll_ask(&self, task: &Context<'_>) -> Poll<Ask<S>> {
         let mut inner = self.inner();
         if let Some(ask) = inner.asks.pop_front() {
@@ -334,6 +359,7 @@ impl<S: FlowState> context::Desk for Desk<S> {
         let mut inner = self.inner();
         inner.present = false;
         inner.waker = None;
+        inner.failing = None;
         match left {
             Left::Away => return !inner.asks.is_empty() || inner.wanted,
             Left::Ended { cancelled } => {
@@ -387,6 +413,13 @@ impl<S: FlowState> context::Desk for Desk<S> {
     fn not_written(&self, error: &str) {
         let mut inner = self.inner();
         let Some(parting) = &mut inner.parting else {
+            (inner.failing, inner.untold) = (Some(error.to_owned()), true);
+            let waker = inner.waker.take();
+            drop(inner);
+            if let Some(view) = self.view().filter(|view| view.durable) {
+                self.show(Arc::new(view.unsaved()));
+            }
+            waker.into_iter().for_each(Waker::wake);
             return;
         };
         if parting.view.status != Status::Cancelled {
@@ -404,6 +437,16 @@ impl<S: FlowState> context::Desk for Desk<S> {
         };
         let owed = owed.into_iter();
         give(owed.map(|(to, answer)| (to, unsaved(answer))).collect());
+    }
+
+    fn written(&self) {
+        let mut inner = self.inner();
+        (inner.failing, inner.untold) = (None, false);
+        let parts = inner.parting.is_some();
+        drop(inner);
+        if let Some(view) = self.view().filter(|view| !view.durable && !parts) {
+            self.show(Arc::new(view.saved()));
+        }
     }
 }
 

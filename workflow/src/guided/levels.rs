@@ -10,21 +10,16 @@ use std::task::Waker;
 
 use super::decide::Asked;
 use super::desk::{Answering, Key};
+use super::operations::Operations;
 use super::position::StageName;
 use super::view::NestedView;
-use crate::context::BoxFut;
+use crate::context::{BoxFut, News, Watching};
 use crate::replay::Location;
 
 /// A flow in a stage, as the flows around it see it.
 pub(super) trait Within: Send {
     /// Obeys a command, or gives it back when it falls outward. `over`: the code of its stage is given up for it.
-    fn press(
-        &mut self,
-        asked: Asked,
-        answering: Answering,
-        key: Key,
-        over: bool,
-    ) -> Option<(Answering, Key)>;
+    fn press(&mut self, press: Pressed, over: bool) -> Option<Pressed>;
     /// Changes the person's data.
     fn edit(&mut self, edit: Editing, answering: Answering, key: Key);
     /// Asks whether it may be left.
@@ -33,8 +28,19 @@ pub(super) trait Within: Send {
     fn cancelled(&mut self, answering: Vec<(Answering, Key)>);
     /// Effects of the code of its stage were cut off.
     fn interrupted(&mut self, effects: &[Location]);
+    /// What it said could not be written, and is written again.
+    fn unwritten(&mut self, error: &str);
     /// The revision that the command with this key led to.
     fn answer_to(&self, key: &str) -> Option<u64>;
+}
+
+/// A command for a flow in a stage, whatever its data is.
+pub(super) struct Pressed {
+    pub(super) asked: Asked,
+    /// What comes with it, as JSON.
+    pub(super) with: Option<String>,
+    pub(super) answering: Answering,
+    pub(super) key: Key,
 }
 
 /// A change of the data of a flow that is found at run time; false when it is of another type.
@@ -80,7 +86,20 @@ struct Follow {
 }
 
 #[derive(Default)]
-pub(super) struct Levels(Mutex<State>);
+pub(super) struct Levels {
+    state: Mutex<State>,
+    pub(super) operations: Operations,
+}
+
+impl Watching for Levels {
+    fn tell(&self, at: &Location, news: News<'_>) {
+        self.operations.tell(at, &news);
+    }
+
+    fn released(&self, at: &Location) -> Option<String> {
+        self.operations.released(at)
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -99,7 +118,7 @@ struct State {
 
 impl Levels {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A drive begins.
@@ -219,6 +238,15 @@ impl Levels {
         drop(state);
         for waker in inside.iter().filter_map(|level| level.waker.as_ref()) {
             waker.wake_by_ref();
+        }
+    }
+
+    /// All flows in stages look again.
+    pub(super) fn wake_inside(&self) {
+        for level in self.inside_out() {
+            if let Some(waker) = &level.waker {
+                waker.wake_by_ref();
+            }
         }
     }
 

@@ -99,6 +99,7 @@ mod levels;
 mod migrate;
 mod nested;
 mod observing;
+mod operations;
 mod position;
 mod refused;
 mod reopening;

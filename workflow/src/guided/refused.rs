@@ -29,6 +29,10 @@ pub enum Refused {
     NotSkippable,
     /// Nothing failed, and nothing is blocked.
     NothingToRetry,
+    /// No operation of the stage is blocked.
+    NotBlocked,
+    /// No undo keeps failing.
+    NoUndoFails,
     /// The flow's exit guard does not let it be cancelled.
     GuardSaidNo,
     /// It was started before, and not rolled back since.
@@ -49,7 +53,8 @@ pub enum Refused {
     Panicked(String),
     /// The position does not survive the codec, or is over the payload limit.
     Encode(String),
-    /// The store failed. What was asked is kept, and written again until it is durable; the view says so.
+    /// The store failed. What was asked is kept, and written again until it is durable; the view says so
+    /// ([`View::durable`](field@crate::guided::View::durable)). Given again with the same key, it is obeyed once.
     Store(String),
     /// The guide was closed in this process. Open it again.
     Closed,
@@ -81,6 +86,8 @@ impl fmt::Display for Refused {
             Self::NoRoute => f.write_str("no way leads on from this stage as things are"),
             Self::NotSkippable => f.write_str("this stage cannot be skipped"),
             Self::NothingToRetry => f.write_str("there is nothing to try again"),
+            Self::NotBlocked => f.write_str("nothing is blocked that could be let go on"),
+            Self::NoUndoFails => f.write_str("no undo fails that could be skipped"),
             Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),
             Self::AlreadyStarted => f.write_str("it was started before"),
             Self::Cancelled => f.write_str("it was cancelled"),

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -21,12 +22,13 @@ use super::flow::{Flow, FlowState, Interrupt};
 use super::levels::path_of;
 use super::migrate::{Abandoned, Unfit, Written, migrated};
 use super::nested::{AnyFlow, all_of};
+use super::operations::Operations;
 use super::position::{Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::stage::Wishes;
 use super::view::View;
 use crate::codec::{BoxError, Codec};
-use crate::context::{Args, Body, Cancellation, Ground, Park, guiding};
+use crate::context::{Args, Body, BoxFut, Cancellation, Ground, Park, guiding};
 use crate::replay::{
     self, Alive, Finished, Held, Location, Noted, Noting, ParkReason, Record, Undoing,
 };
@@ -36,6 +38,9 @@ pub(super) const INITIAL: &str = "state";
 
 /// So many positions are kept.
 const KEPT: u64 = 20;
+
+/// What a step says of itself is written after that at the latest.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// The code of a guide of this flow.
 pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
@@ -238,6 +243,7 @@ pub(super) async fn stored<S: FlowState>(
     flow: &Flow<S>,
     codec: &dyn Codec,
     history: &[Record],
+    published: Option<&str>,
 ) -> Result<Option<Result<View<S>, Unfit>>, BoxError> {
     let written = guiding::position_of::<Written>(codec, history)?;
     let newest = match written.map(|written| written.position) {
@@ -258,7 +264,11 @@ pub(super) async fn stored<S: FlowState>(
         }
         _ => guiding::position_of::<Snapshot<S>>(codec, history)?,
     };
-    let view = newest.map(|newest| View::of(flow, &newest, false));
+    let view = newest.map(|newest| {
+        let visit = visit_of(&Location::root(), &newest.position).unwrap_or_default();
+        let (operations, orphans) = Operations::stored(published, &visit);
+        View::of(flow, &newest, false).at_work(operations, orphans)
+    });
     let cancelled = matches!(
         history.last().map(|last| &last.body),
         Some(replay::Body::Finished(Finished::Cancelled))
@@ -284,6 +294,12 @@ pub(super) struct Guide<S> {
     pub(super) gave_up: bool,
     /// The gate is held, until it is known what is at the frontier.
     holds: bool,
+    /// A `next` led to the end of the flow in the stage: it goes on when the code of that has ended, whoever waits for it.
+    pub(super) goes_on: bool,
+    /// How far the operations were when they were shown.
+    seen: u64,
+    /// When what the steps say of themselves is written.
+    saving: Option<BoxFut<'static, ()>>,
 }
 
 /// A position on its way into the store.
@@ -291,6 +307,8 @@ struct Committing<S> {
     noted: Noted,
     /// It follows from what is durable: it is true before it is written, and is written with what comes next.
     follows: bool,
+    /// Code begins with it.
+    begins: bool,
     snapshot: Snapshot<S>,
     owed: Vec<Owed>,
 }
@@ -352,6 +370,9 @@ impl<S: FlowState> Guide<S> {
             held: VecDeque::new(),
             gave_up: false,
             holds: false,
+            goes_on: false,
+            seen: 0,
+            saving: None,
         };
         let outermost = guide.is_outermost();
         let steps = guide.flow.plan().stages.iter().flat_map(|it| &it.steps);
@@ -370,6 +391,10 @@ impl<S: FlowState> Guide<S> {
             let declared = all_of(&guide.flow.plan().nests).into_iter();
             let declared = declared.map(|flow| flow.name().to_owned()).collect();
             guide.desk.levels.begin(newest, declared);
+            let stored = guide.ground.published();
+            let (levels, clock) = (Arc::clone(&guide.desk.levels), guide.ground.clock());
+            levels.operations.begin(stored.as_deref(), clock);
+            guide.ground.watched_by(levels);
             guide.desk.arrive();
             guide.ground.await_desk();
         }
@@ -381,6 +406,11 @@ impl<S: FlowState> Guide<S> {
                 guide.record(within)?;
             }
             guide.stray();
+            guide.goes_on = guide.had_ended();
+            if let Some(visit) = guide.visit() {
+                guide.desk.levels.operations.enters(visit);
+            }
+            guide.list_orphans();
             if let Some(live) = guide.now.position.live.clone() {
                 if guide.is_outermost() {
                     guide.holds = true;
@@ -390,14 +420,39 @@ impl<S: FlowState> Guide<S> {
             }
             let rolls_back = guide.now.position.status == Status::RollingBack;
             if rolls_back && guide.now.position.failure.is_none() {
-                guide.undo();
+                guide.undo(None);
             }
             if shows && guide.is_outermost() {
                 let view = View::of(&guide.flow, &guide.now, rolls_back);
+                let view = guide.at_work(view, &guide.now.position);
                 guide.desk.show(Arc::new(view));
             }
         }
         Ok(guide)
+    }
+
+    /// Whether the flow in the stage that was under way had ended by a `next`, as the newest of all that there were in that visit.
+    fn had_ended(&self) -> bool {
+        let Some(visit) = self.visit().filter(|_| self.now.position.live.is_some()) else {
+            return false;
+        };
+        let within = self.ground.positions_within::<Written>().into_iter();
+        let within = within.filter(|(base, _)| base.is_under(&visit));
+        let newest = within.max_by_key(|(_, written)| written.position.revision);
+        newest.is_some_and(|(_, written)| written.position.status == Status::Completed)
+    }
+
+    /// Where the last visit of the stage that it is at has its records.
+    pub(super) fn visit(&self) -> Option<Location> {
+        visit_of(self.ground.base(), &self.now.position)
+    }
+
+    /// What the stage's operations are, as the view has them.
+    fn at_work(&self, view: View<S>, position: &Position) -> View<S> {
+        let operations = &self.desk.levels.operations;
+        let visit = visit_of(self.ground.base(), position);
+        let own = visit.map(|visit| operations.of(&visit));
+        view.at_work(own.unwrap_or_default(), operations.orphans())
     }
 
     /// Where the code of the live visit does not fit its records, the stage has failed, for this program. Nothing of that is recorded.
@@ -502,6 +557,7 @@ impl<S: FlowState> Guide<S> {
 
     pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Result<Finished, Park>> {
         loop {
+            self.tell_unwritten();
             self.poll_committing(task);
             if let Some(finished) = self.finished()? {
                 return Poll::Ready(Ok(finished));
@@ -521,12 +577,83 @@ impl<S: FlowState> Guide<S> {
                 self.obey(held);
                 continue;
             }
+            if self.look_at_operations(task) {
+                continue;
+            }
             if self.is_outermost() && self.desk.levels.take_changed() {
                 self.show();
             }
             match self.desk.poll_ask(task) {
                 Poll::Ready(ask) => self.obey(ask),
                 Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Shows what has changed of the operations, and has it written in time; true when that made anything due.
+    fn look_at_operations(&mut self, task: &mut Context<'_>) -> bool {
+        let levels = Arc::clone(&self.desk.levels);
+        let outermost = self.is_outermost();
+        let version = levels.operations.version(outermost.then_some(&*task));
+        if version != self.seen && self.has_durable() {
+            self.mark_undos();
+            self.seen = version;
+            self.show();
+            if outermost {
+                levels.wake_inside();
+            }
+        }
+        if !outermost || !levels.operations.has_told() {
+            return false;
+        }
+        let ground = &self.ground;
+        let saving = self.saving.get_or_insert_with(|| ground.sleep(TOLD));
+        if saving.as_mut().poll(task).is_pending() {
+            return false;
+        }
+        self.saving = None;
+        self.save_operations(true);
+        true
+    }
+
+    /// Has what the steps say of themselves written, `now` or with whatever is written next.
+    pub(super) fn save_operations(&self, now: bool) {
+        let limit = self.ground.payload_limit();
+        if let Some(json) = self.desk.levels.operations.unsaved(now, limit) {
+            self.ground.publish(json, now);
+        }
+    }
+
+    /// Those who wait for what the store failed to take are told.
+    fn tell_unwritten(&mut self) {
+        if !self.is_outermost() {
+            return;
+        }
+        if let Some(error) = self.desk.take_unwritten() {
+            for level in self.desk.levels.inside_out() {
+                level.with(|inner| inner.unwritten(&error));
+            }
+            self.unwritten(&error);
+        }
+    }
+
+    /// The same, of this flow.
+    pub(super) fn unwritten(&mut self, error: &str) {
+        let refused = || Refused::Store(error.to_owned());
+        let mut begins = false;
+        for committing in &mut self.committing {
+            if committing.follows || !self.ground.is_closed(committing.noted) {
+                continue;
+            }
+            begins |= committing.begins;
+            for (answering, answer) in std::mem::take(&mut committing.owed) {
+                give(vec![(answering, answer.and_then(|_| Err(refused())))]);
+            }
+        }
+        if begins {
+            // The code that they wait for does not begin before that is written.
+            for answering in self.desk.levels.waiting_at(self.ground.base()) {
+                give(vec![(answering, Err(refused()))]);
             }
         }
     }
@@ -539,6 +666,9 @@ impl<S: FlowState> Guide<S> {
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
                 self.durable = snapshot;
+                let visit = visit_of(self.ground.base(), &self.durable.position);
+                let operations = &self.desk.levels.operations;
+                operations.only(self.ground.base(), visit.as_ref());
                 // Before it is shown: whoever sees it and observes then is told of what comes after.
                 let view = self.shown();
                 self.desk.observers.tell(&view);
@@ -548,6 +678,11 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
+    /// Before its first position is durable there is nothing to be shown.
+    pub(super) fn has_durable(&self) -> bool {
+        self.durable.position.revision > 0
+    }
+
     pub(super) fn show(&self) {
         self.present(self.shown());
     }
@@ -555,9 +690,11 @@ impl<S: FlowState> Guide<S> {
     fn shown(&self) -> Arc<View<S>> {
         let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
         let view = View::of(&self.flow, &self.durable, busy);
+        let mut view = self.at_work(view, &self.durable.position);
         if !self.is_outermost() {
             return Arc::new(view);
         }
+        view.durable = !self.desk.is_failing();
         let shows = self.desk.levels.outside_in().into_iter();
         let nested = shows.filter_map(|level| level.shows.map(|(view, _)| view));
         // What it is at is not durable yet where nothing is in it: then nothing is shown of that.
@@ -607,6 +744,7 @@ impl<S: FlowState> Guide<S> {
         let owed = self.committing.drain(..).flat_map(|next| next.owed);
         let owed = owed.collect();
         let view = View::of(&self.flow, &self.now, false);
+        let view = self.at_work(view, &self.now.position);
         self.desk.part(Arc::new(view), owed);
         Ok(Some(finished))
     }
@@ -645,6 +783,9 @@ impl<S: FlowState> Guide<S> {
             return false;
         }
         let at: Vec<String> = effects.iter().map(ToString::to_string).collect();
+        if let Some(visit) = self.visit() {
+            self.desk.levels.operations.cut_off(&visit);
+        }
         self.ended(Err(Failing {
             kind: FailingKind::Interrupted,
             text: format!("interrupted in {}", at.join(", ")),
@@ -728,11 +869,13 @@ impl<S: FlowState> Guide<S> {
         let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
         let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
         self.desk.levels.came_to(revision);
+        self.save_operations(false);
         self.prune(&snapshot.position);
         self.now = snapshot.clone();
         self.committing.push_back(Committing {
             noted,
             follows: follows && !begins,
+            begins,
             snapshot,
             owed: Vec::new(),
         });
@@ -794,6 +937,13 @@ impl<S: FlowState> Guide<S> {
             _ => Answer::At(self.now.position.at.clone()),
         }
     }
+}
+
+/// Where the last visit of the stage that a position is at has its records.
+pub(super) fn visit_of(base: &Location, position: &Position) -> Option<Location> {
+    let at = position.at.as_ref()?;
+    let last = position.visits.get(at)?.last;
+    Some(guiding::visit_location(base, at.as_str(), last))
 }
 
 /// Calls code of the flow's author. A panic in it is told, and nothing more.
