@@ -74,7 +74,8 @@ async fn a_body_that_was_cut_off_is_shown_as_interrupted_and_not_run_again_unask
     pass(1_000).await;
     assert_eq!(trace().take(), [""; 0]);
 
-    assert!(matches!(guide.retry().await, Ok(Moved::To(stage)) if stage == "b"));
+    assert!(matches!(guide.resume().await, Ok(Moved::To(stage)) if stage == "b"));
+    assert_eq!(guide.resume().await, Err(Refused::NothingToResume));
     // GDE-RTY-07: what had succeeded is not had again.
     assert_eq!(trace().take(), ["second of 0"]);
     assert_eq!(guide.view().status, Status::Waiting);

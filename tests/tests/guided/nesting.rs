@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use workflow::guided::{
     FailingKind, Flow, FlowBuilder, Guide, Moved, OpenError, Problem, Refused, Stage, StageBuilder,
-    Status, View, stage,
+    Status, Told, View, stage,
 };
 use workflow::replay::RunId;
 use workflow::store::Store as _;
@@ -903,6 +903,123 @@ async fn two_at_once(flow: Flow<Bank>) -> Result<(), Failure> {
     .await?;
     have(effect(&format!("{} and {}", left.iban, right.iban))).await?;
     Ok(())
+}
+
+// GDE-NST-15 GDE-CAN-16
+#[tokio::test(start_paused = true)]
+async fn observers_of_the_guide_are_told_what_happens_within_and_where() {
+    let (world, inner) = (World::new(), billing());
+    let flow = around(&inner).build().unwrap();
+    let guide = super::started(&world, &flow).await;
+    let heard: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let ear = Arc::clone(&heard);
+    let observer = guide.observe(move |told: &Told<Form>| {
+        let at = told.path.as_deref().unwrap_or("guide");
+        ear.lock().unwrap().push(format!("{at}: {:?}", told.event));
+        Ok(std::ops::ControlFlow::Continue(()))
+    });
+    let since = || async {
+        pass(1).await;
+        std::mem::take(&mut *heard.lock().unwrap())
+    };
+    guide.next().await.unwrap();
+    let n = "StageName(\"n\")";
+    let (a, one, two) = (
+        "StageName(\"a\")",
+        "StageName(\"one\")",
+        "StageName(\"two\")",
+    );
+    assert_eq!(
+        since().await,
+        [
+            format!("guide: Checked({a})"),
+            format!("guide: Left({a})"),
+            format!("guide: Entered({n})"),
+            format!("{PATH}: Started"),
+            format!("{PATH}: Entered({one})"),
+        ]
+    );
+    guide
+        .within::<Bank>(PATH)
+        .edit(|bank| bank.iban = "DE1".into())
+        .await
+        .unwrap();
+    guide.next().await.unwrap();
+    assert_eq!(
+        since().await,
+        [
+            format!("{PATH}: Edited"),
+            format!("{PATH}: Checked({one})"),
+            format!("{PATH}: Left({one})"),
+            format!("{PATH}: Entered({two})"),
+        ]
+    );
+    guide.cancel().await.unwrap();
+    assert_eq!(
+        since().await,
+        [format!("{PATH}: Cancelled"), "guide: Cancelled".to_owned()]
+    );
+    observer.stop();
+}
+
+// What strays is each flow's own, and each is tried again.
+#[tokio::test(start_paused = true)]
+async fn two_flows_in_one_stage_that_no_longer_fit_have_both_failed() {
+    let flow = |is_other| {
+        let inner = Flow::<Bank>::builder("billing")
+            .stage(stage("one").start().to("two"))
+            .stage(
+                stage("two")
+                    .body(
+                        move |_: Stage<Bank>| {
+                            if is_other { other() } else { fast_and_slow() }
+                        },
+                    )
+                    .terminal(),
+            )
+            .build()
+            .unwrap();
+        let in_stage = inner.clone();
+        described([
+            stage("a").start().to("n"),
+            stage("n")
+                .body(move |_: Stage<Form>| two_at_once(in_stage.clone()))
+                .to("c"),
+            stage("c").terminal(),
+        ])
+        .nests(&inner)
+        .build()
+        .unwrap()
+    };
+    let (old, new) = (flow(false), flow(true));
+    let world = World::new();
+    let guide = super::started(&world, &old).await;
+    guide.next().await.unwrap();
+    // Both work at once, and both are cut off.
+    let left = tokio::spawn(guide.next().into_future());
+    pass(1).await;
+    let right = tokio::spawn(guide.next().into_future());
+    pass(1).await;
+    (left.abort(), right.abort());
+    let world = killed(&world, guide).await;
+    trace().take();
+    let guide = opened(&world, &new).await;
+    let view = guide.view();
+    assert_eq!(view.status, Status::Failed, "{view:#?}");
+    for side in ["left", "right"] {
+        let path = format!("n/both/{side}/guide");
+        let within = guide.within::<Bank>(path).view().unwrap();
+        let failure = within.failure.clone();
+        assert_eq!(failure.unwrap().kind, FailingKind::Diverged, "{side}");
+    }
+    for _ in 0..2 {
+        // One after the other, as they are gone through.
+        assert!(matches!(guide.next().await, Err(Refused::NotRunning(_))));
+        guide.retry().await.unwrap();
+        assert_eq!(trace().take(), ["other"]);
+        guide.next().await.unwrap();
+    }
+    assert_eq!(guide.view().at.as_ref().unwrap(), &"c");
 }
 
 #[tokio::test(start_paused = true)]

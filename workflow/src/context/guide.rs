@@ -254,11 +254,15 @@ impl Ground {
         self.run().replay().forget(visit);
     }
 
-    /// Whether a flow lies in a visit, or lay there.
-    pub fn has_flows(&self, stage: &str, number: u32) -> bool {
+    /// Whether something that flows in a visit did is still to be undone, with the data that they have.
+    pub fn owes_flows(&self, stage: &str, number: u32) -> bool {
         let visit = visit_location(&self.base, stage, number);
         let replay = self.run().replay();
-        replay.positions().any(|(base, _)| base.is_under(&visit))
+        let mut flows = replay.positions().map(|(base, _)| base);
+        flows.any(|base| {
+            let mut owed = replay.ledger().entries();
+            base.is_under(&visit) && owed.any(|entry| entry.location.is_under(base))
+        })
     }
 
     // ===== the ledger =====
@@ -576,7 +580,8 @@ impl Unmaking {
             last: None,
         };
         let (id, at) = (self.run.id().clone(), entry.location.clone());
-        let step = CurrentStep::new(id, at, attempt, None, seed);
+        let origin = entry.origin.clone().unwrap_or_else(|| at.clone());
+        let step = CurrentStep::derived(id, at, origin, attempt, None, seed);
         std::future::poll_fn(|task| {
             let _entered = step.enter();
             undo.as_mut().poll(task)

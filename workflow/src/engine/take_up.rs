@@ -101,6 +101,9 @@ impl Inner {
             return Replay::load(history, self.code, row.standing());
         };
         let mut alive = alive(&*self.codec, &history);
+        self.forget_strayed(row.key, |visit| {
+            alive.iter().all(|it| it.visit.as_ref() != Some(visit))
+        });
         let strayed = self.strayed(row.key);
         for alive in &mut alive {
             let visit = alive.visit.as_ref();

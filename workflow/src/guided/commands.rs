@@ -8,6 +8,7 @@ use super::desk::{Answer, Answering, Ask, Command};
 use super::flow::FlowState;
 use super::levels::{Level, Pressed};
 use super::nested::{WENT_BACK, was_given_up};
+use super::position::{Failing, FailingKind};
 use super::refused::Refused;
 use super::run::{Guide, guarded};
 
@@ -60,7 +61,7 @@ impl<S: FlowState> Guide<S> {
             Command::Next => self.next(answer, key),
             Command::Back => self.back(answer, key),
             Command::Skip => self.skip(answer, key),
-            Command::Retry => self.retry(answer, key),
+            Command::Retry | Command::Resume => self.retry(answer, key),
             Command::Check => self.check(answer, key),
             Command::Edit(edit) => self.edit(edit, answer, key),
             Command::Cancel => self.cancel(answer, key),
@@ -81,7 +82,13 @@ impl<S: FlowState> Guide<S> {
     fn goes_within(&self, asked: Asked) -> bool {
         let moves = matches!(
             asked,
-            Asked::Next | Asked::Back | Asked::Skip | Asked::Retry | Asked::Release | Asked::Check
+            Asked::Next
+                | Asked::Back
+                | Asked::Skip
+                | Asked::Retry
+                | Asked::Resume
+                | Asked::Release
+                | Asked::Check
         );
         moves && !self.desk.levels.outside_in().is_empty()
     }
@@ -123,6 +130,10 @@ impl<S: FlowState> Guide<S> {
         }
         // What leaves a stage is not in the position.
         let beside = matches!(asked, Asked::Edit | Asked::Cancel);
+        let cut_off = |failing: &Failing| failing.kind == FailingKind::Interrupted;
+        if asked == Asked::Resume && !failure.is_some_and(cut_off) {
+            return Err(Refused::NothingToResume);
+        }
         if self.doing.is_some() && !beside && !waits {
             return Err(Refused::Busy);
         }

@@ -18,6 +18,7 @@ pub(super) enum Asked {
     Back,
     Skip,
     Retry,
+    Resume,
     Release,
     Check,
     Edit,
@@ -34,7 +35,7 @@ impl Asked {
         let refused = match (self, status) {
             (Self::Next | Self::Back | Self::Skip, Waiting)
             | (Self::Back | Self::Skip | Self::Retry | Self::Release, Blocked)
-            | (Self::Back | Self::Retry, Failed)
+            | (Self::Back | Self::Retry | Self::Resume, Failed)
             | (Self::Check, Idle | Waiting | Blocked | Failed)
             | (Self::Edit, Idle | Waiting | Working | Blocked | Failed)
             | (Self::Cancel, Idle | Waiting | Working | Blocked | Failed | RollingBack)
@@ -47,6 +48,7 @@ impl Asked {
             (_, Cancelled) => Refused::Cancelled,
             (_, Working) => Refused::Busy,
             (Self::Retry, Idle | Waiting | Completed) => Refused::NothingToRetry,
+            (Self::Resume, Idle | Waiting | Blocked | Completed) => Refused::NothingToResume,
             (Self::Release, Idle | Waiting | Failed | Completed) => Refused::NotBlocked,
             (Self::SkipUndo, _) => Refused::NoUndoFails,
             (Self::Skip, _) => Refused::NotRunning(status),

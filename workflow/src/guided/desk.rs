@@ -17,7 +17,7 @@ use super::flow::FlowState;
 use super::levels::{Editing, Levels};
 use super::migrate::Unfit;
 use super::observing::Observers;
-use super::position::{Problem, StageName, Status};
+use super::position::{Event, Problem, StageName, Status};
 use super::refused::Refused;
 use super::view::View;
 use crate::context::{self, Left};
@@ -37,6 +37,7 @@ pub(super) enum Command<S> {
     Back,
     Skip,
     Retry,
+    Resume,
     Check,
     Edit(Box<dyn FnOnce(&mut S) + Send>),
     Cancel,
@@ -61,6 +62,7 @@ impl<S> Command<S> {
             Self::Back => Asked::Back,
             Self::Skip => Asked::Skip,
             Self::Retry => Asked::Retry,
+            Self::Resume => Asked::Resume,
             Self::Check => Asked::Check,
             Self::Edit(_) | Self::EditWithin(..) => Asked::Edit,
             Self::Cancel | Self::CancelWithin(_) => Asked::Cancel,
@@ -149,6 +151,8 @@ impl<S> Drop for Opener<S> {
 struct Parting<S> {
     view: Arc<View<S>>,
     owed: Vec<Owed>,
+    /// What happened in flows in stages.
+    within: Vec<(String, Vec<Event>)>,
     /// The store failed to take it, and is asked again.
     failed: bool,
 }
@@ -345,10 +349,16 @@ impl<S> Desk<S> {
     }
 
     /// The guide has come to its end: what is shown and answered when that is durable.
-    pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
+    pub(super) fn part(
+        &self,
+        view: Arc<View<S>>,
+        owed: Vec<Owed>,
+        within: Vec<(String, Vec<Event>)>,
+    ) {
         self.inner().parting = Some(Parting {
             view,
             owed,
+            within,
             failed: false,
         });
     }
@@ -368,7 +378,13 @@ impl<S: FlowState> context::Desk for Desk<S> {
                 let revision = late.map(|parting| parting.view.revision);
                 let asks = std::mem::take(&mut inner.asks);
                 let waiting = self.levels.waiting();
-                if let Some(Parting { view, owed, .. }) = parting {
+                if let Some(Parting {
+                    view, owed, within, ..
+                }) = parting
+                {
+                    for (path, events) in within {
+                        self.observers.tell_within(&view, path, &events);
+                    }
                     self.observers.tell(&view);
                     self.show(view);
                     give(owed);

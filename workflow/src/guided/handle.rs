@@ -381,6 +381,12 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
         self.press(Command::Retry, moved)
     }
 
+    /// Goes on with a stage whose body was cut off when its process ended, keeping what succeeded: what [`retry`](Self::retry) does, and
+    /// refused as [`Refused::NothingToResume`] when it failed for another reason.
+    pub fn resume(&self) -> Press<S, Moved<K>> {
+        self.press(Command::Resume, moved)
+    }
+
     /// Lets an operation of the stage go on that is blocked, with what somebody says to it: the stage's code runs again, keeping what
     /// succeeded, and the step that was blocked finds `with` in [`CurrentStep::released`](crate::CurrentStep::released). It is recorded.
     /// Refused as [`Refused::NotBlocked`] when nothing is.

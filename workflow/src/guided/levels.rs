@@ -11,7 +11,7 @@ use std::task::Waker;
 use super::decide::Asked;
 use super::desk::{Answering, Key};
 use super::operations::Operations;
-use super::position::StageName;
+use super::position::{Event, StageName};
 use super::view::NestedView;
 use crate::context::{BoxFut, News, Watching};
 use crate::replay::Location;
@@ -30,6 +30,8 @@ pub(super) trait Within: Send {
     fn interrupted(&mut self, effects: &[Location]);
     /// What it said could not be written, and is written again.
     fn unwritten(&mut self, error: &str);
+    /// What happened in it that is not durable yet.
+    fn untold(&mut self) -> Vec<Event>;
     /// The revision that the command with this key led to.
     fn answer_to(&self, key: &str) -> Option<u64>;
 }
@@ -112,6 +114,8 @@ struct State {
     following: Vec<Follow>,
     deciding: bool,
     changed: bool,
+    /// What happened in flows in stages, and was not told to the guide's observers.
+    told: Vec<(String, Vec<Event>)>,
     /// The flows that may be in stages of this guide.
     declared: Vec<String>,
 }
@@ -129,6 +133,7 @@ impl Levels {
         state.declared = declared;
         state.deciding = false;
         state.changed = false;
+        state.told.clear();
         drop(state);
         drop(gone);
     }
@@ -223,6 +228,18 @@ impl Levels {
         let state = self.state();
         let mut inside = state.inside.iter();
         inside.find(|level| path_of(&level.base) == path).cloned()
+    }
+
+    /// Something happened in the flow there.
+    pub(super) fn tells(&self, base: &Location, events: Vec<Event>) {
+        if !events.is_empty() {
+            self.state().told.push((path_of(base), events));
+        }
+    }
+
+    /// What happened in flows in stages since this was asked last.
+    pub(super) fn take_told(&self) -> Vec<(String, Vec<Event>)> {
+        std::mem::take(&mut self.state().told)
     }
 
     // ===== deciding =====

@@ -22,7 +22,7 @@ use super::doing::all_of as all_failures;
 use super::flow::{Flow, FlowState};
 use super::levels::{Editing, Levels, Pressed, Within};
 use super::migrate::{Unfit, migrated};
-use super::position::{Failing, FailingKind, Snapshot, StageName, Status};
+use super::position::{Event, Failing, FailingKind, Snapshot, StageName, Status};
 use super::refused::Refused;
 use super::run::{Guide, INITIAL, Newest, guarded};
 use super::stage::Undone;
@@ -334,6 +334,10 @@ impl<S: FlowState> Drop for Here<S> {
         if let Some((base, inner)) = self.inner.take() {
             self.levels.leave(&base);
             self.levels.operations.only(&base, None);
+            if let Ok(inner) = inner.try_lock() {
+                // It is written with whatever it was left for.
+                self.levels.tells(&base, inner.not_durable());
+            }
             // Whoever holds it asks it nothing any more.
             if let Ok(mut inner) = inner.try_lock() {
                 inner.doing = None;
@@ -375,7 +379,7 @@ impl<S: FlowState> Within for Guide<S> {
             Asked::Next => self.next(answering, key),
             Asked::Back => self.back(answering, key),
             Asked::Skip => self.skip(answering, key),
-            Asked::Retry => self.retry(answering, key),
+            Asked::Retry | Asked::Resume => self.retry(answering, key),
             Asked::Release => self.release(with.unwrap_or_default(), answering, key),
             _ => self.check(answering, key),
         }
@@ -431,6 +435,10 @@ impl<S: FlowState> Within for Guide<S> {
 
     fn unwritten(&mut self, error: &str) {
         Guide::unwritten(self, error);
+    }
+
+    fn untold(&mut self) -> Vec<Event> {
+        self.not_durable()
     }
 
     fn answer_to(&self, key: &str) -> Option<u64> {

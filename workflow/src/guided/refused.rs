@@ -29,6 +29,8 @@ pub enum Refused {
     NotSkippable,
     /// Nothing failed, and nothing is blocked.
     NothingToRetry,
+    /// Nothing was cut off.
+    NothingToResume,
     /// No operation of the stage is blocked.
     NotBlocked,
     /// No undo keeps failing.
@@ -86,6 +88,7 @@ impl fmt::Display for Refused {
             Self::NoRoute => f.write_str("no way leads on from this stage as things are"),
             Self::NotSkippable => f.write_str("this stage cannot be skipped"),
             Self::NothingToRetry => f.write_str("there is nothing to try again"),
+            Self::NothingToResume => f.write_str("nothing was cut off that could go on"),
             Self::NotBlocked => f.write_str("nothing is blocked that could be let go on"),
             Self::NoUndoFails => f.write_str("no undo fails that could be skipped"),
             Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),

@@ -23,7 +23,7 @@ use super::levels::path_of;
 use super::migrate::{Abandoned, Unfit, Written, migrated};
 use super::nested::{AnyFlow, all_of};
 use super::operations::Operations;
-use super::position::{Failing, FailingKind, Position, Snapshot, Status};
+use super::position::{Event, Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::stage::Wishes;
 use super::view::View;
@@ -581,7 +581,9 @@ impl<S: FlowState> Guide<S> {
                 continue;
             }
             if self.is_outermost() && self.desk.levels.take_changed() {
-                self.show();
+                let view = self.shown();
+                self.tell_within(&view);
+                self.present(view);
             }
             match self.desk.poll_ask(task) {
                 Poll::Ready(ask) => self.obey(ask),
@@ -671,7 +673,12 @@ impl<S: FlowState> Guide<S> {
                 operations.only(self.ground.base(), visit.as_ref());
                 // Before it is shown: whoever sees it and observes then is told of what comes after.
                 let view = self.shown();
+                self.tell_within(&view);
                 self.desk.observers.tell(&view);
+                if !self.is_outermost() {
+                    let levels = &self.desk.levels;
+                    levels.tells(self.ground.base(), view.events.clone());
+                }
                 self.present(view);
                 give(owed);
             }
@@ -681,6 +688,23 @@ impl<S: FlowState> Guide<S> {
     /// Before its first position is durable there is nothing to be shown.
     pub(super) fn has_durable(&self) -> bool {
         self.durable.position.revision > 0
+    }
+
+    /// The observers of a guide are told what happened in flows in stages of it.
+    fn tell_within(&self, view: &Arc<View<S>>) {
+        if self.is_outermost() {
+            for (path, events) in self.desk.levels.take_told() {
+                self.desk.observers.tell_within(view, path, &events);
+            }
+        }
+    }
+
+    /// What happened that is not durable yet.
+    pub(super) fn not_durable(&self) -> Vec<Event> {
+        let committing = self.committing.iter();
+        committing
+            .flat_map(|next| next.snapshot.position.events.clone())
+            .collect()
     }
 
     pub(super) fn show(&self) {
@@ -745,7 +769,13 @@ impl<S: FlowState> Guide<S> {
         let owed = owed.collect();
         let view = View::of(&self.flow, &self.now, false);
         let view = self.at_work(view, &self.now.position);
-        self.desk.part(Arc::new(view), owed);
+        // What was given up within goes with the end.
+        let mut within = self.desk.levels.take_told();
+        for level in self.desk.levels.inside_out() {
+            let events = level.with(|inner| inner.untold());
+            within.push((path_of(&level.base), events));
+        }
+        self.desk.part(Arc::new(view), owed, within);
         Ok(Some(finished))
     }
 
@@ -898,7 +928,7 @@ impl<S: FlowState> Guide<S> {
             };
             for number in gone {
                 // What flows in it did is undone with the data that they have by then.
-                if !self.ground.has_flows(stage.as_str(), number) {
+                if !self.ground.owes_flows(stage.as_str(), number) {
                     self.ground.forget_visit(stage.as_str(), number);
                 }
             }

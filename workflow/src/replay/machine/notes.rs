@@ -122,6 +122,8 @@ impl Replay {
     /// Deletes, with the next batch, what was recorded at and under a location.
     pub fn forget(&mut self, scope: Location) {
         if !self.is_stopped() {
+            let positions = &mut self.notes.positions;
+            positions.retain(|base, _| !base.is_under(&scope));
             self.deletes.push(scope);
         }
     }
