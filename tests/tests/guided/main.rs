@@ -16,6 +16,7 @@ mod edits;
 mod limits;
 mod migration;
 mod model;
+mod model_nested;
 mod navigation;
 mod nesting;
 mod observing;

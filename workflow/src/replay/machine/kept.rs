@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Alive, Class, Outcome, Replay, Scope};
-use crate::replay::{Body, Ended, Kind, Location, Message, Payload, Record, Segment};
+use crate::replay::{Body, Ended, Kind, Location, Message, Opened, Payload, Record, Segment};
 
 /// Outcomes of earlier visits, by their places below a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,9 +61,10 @@ impl Keeper {
     /// What a visit that is replayed keeps, if it keeps anything.
     pub(super) fn of(history: &[Record], alive: &Alive) -> Option<Self> {
         let (at, first) = (alive.visit.clone()?, alive.earlier.first()?.clone());
+        let chains = Chains::of(history, std::slice::from_ref(&at));
         let asked = history
             .iter()
-            .filter_map(|record| place(&record.location, &at));
+            .filter_map(|record| place(&chains.first_of(&record.location), &at));
         Some(Self {
             asked: asked.collect(),
             kept: Kept::of(history, &alive.earlier),
@@ -77,13 +78,15 @@ impl Kept {
     /// The effects that succeeded in these visits; a later one's outcome takes the place of an earlier one's.
     pub fn of(history: &[Record], visits: &[Location]) -> Self {
         let mut kept = BTreeMap::new();
+        let chains = Chains::of(history, visits);
         for record in history {
             let Some(lasting) = Lasting::of(&record.body) else {
                 continue;
             };
             let mut visits = visits.iter();
             let visit = visits.find(|visit| record.location.is_under(visit));
-            if let Some(place) = visit.and_then(|visit| place(&record.location, visit)) {
+            let first = chains.first_of(&record.location);
+            if let Some(place) = visit.and_then(|visit| place(&first, visit)) {
                 let keeps = Keeps {
                     lasting,
                     at: record.location.clone(),
@@ -93,6 +96,50 @@ impl Kept {
             }
         }
         Self(kept)
+    }
+}
+
+/// Which visits of flows in stages go on from which, below these visits. What one of them did is kept as if the first had: a flow that
+/// begins anew counts its visits from 1.
+struct Chains(Vec<(Location, Location)>);
+
+impl Chains {
+    fn of(history: &[Record], visits: &[Location]) -> Self {
+        let mut chains: Vec<(Location, Location)> = Vec::new();
+        for record in history {
+            let Body::Opened(Opened::Stage {
+                keeps: Some(before),
+                ..
+            }) = record.body
+            else {
+                continue;
+            };
+            let at = &record.location;
+            let within = |visit: &Location| at != visit && at.is_under(visit);
+            if !visits.iter().any(within) {
+                continue;
+            }
+            let segments: Vec<_> = at.segments().collect();
+            let stage = segments.iter().take(segments.len().saturating_sub(1));
+            let stage = stage.fold(Location::root(), |at, segment| at.child(*segment));
+            let before = stage.iteration(before.into());
+            let known = chains.iter().find(|(at, _)| *at == before);
+            let first = known.map_or(before, |(_, first)| first.clone());
+            chains.push((at.clone(), first));
+        }
+        // From within outwards.
+        chains.sort_by_key(|(at, _)| std::cmp::Reverse(at.as_bytes().len()));
+        Self(chains)
+    }
+
+    fn first_of(&self, location: &Location) -> Location {
+        let mut first = location.clone();
+        for (at, of) in &self.0 {
+            if let Some(place) = place(&first, at) {
+                first = of.join(&place);
+            }
+        }
+        first
     }
 }
 
@@ -110,11 +157,8 @@ impl Replay {
 
     /// Where what is derived at a location is derived from.
     pub fn origin(&self, location: &Location) -> Location {
-        // A flow in a stage has visits of its own, and the stage's visit goes on from an earlier one, too: from within outwards.
-        let mut keepers: Vec<_> = self.keepers.iter().collect();
-        keepers.sort_by_key(|keeper| std::cmp::Reverse(keeper.at.as_bytes().len()));
         let mut origin = location.clone();
-        for keeper in keepers {
+        for keeper in self.inside_out() {
             if let Some(place) = place(&origin, &keeper.at) {
                 origin = keeper.first.join(&place);
             }
@@ -158,18 +202,37 @@ impl Replay {
         if self.keepers.is_empty() || self.tree.get(node).recorded {
             return None;
         }
-        let location = self.tree.location_of(node);
-        self.keepers.iter().find_map(|keeper| {
-            let place = place(&location, &keeper.at)?;
-            Some(keeper.kept.0.get(&place)?.lasting.clone())
-        })
+        let mut location = self.tree.location_of(node);
+        for keeper in self.inside_out() {
+            let Some(place) = place(&location, &keeper.at) else {
+                continue;
+            };
+            if let Some(keeps) = keeper.kept.0.get(&place) {
+                return Some(keeps.lasting.clone());
+            }
+            // What is around keeps it as the first's.
+            location = keeper.first.join(&place);
+        }
+        None
+    }
+
+    /// A flow in a stage has visits of its own, and the stage's visit goes on from an earlier one, too: from within outwards.
+    fn inside_out(&self) -> Vec<&Keeper> {
+        let mut keepers: Vec<_> = self.keepers.iter().collect();
+        keepers.sort_by_key(|keeper| std::cmp::Reverse(keeper.at.as_bytes().len()));
+        keepers
     }
 
     /// The code came to what is kept there.
     fn asks_for(&mut self, node: u32) {
-        let location = self.tree.location_of(node);
-        for keeper in &mut self.keepers {
-            keeper.asked.extend(place(&location, &keeper.at));
+        let mut location = self.tree.location_of(node);
+        let mut keepers: Vec<_> = self.keepers.iter_mut().collect();
+        keepers.sort_by_key(|keeper| std::cmp::Reverse(keeper.at.as_bytes().len()));
+        for keeper in keepers {
+            if let Some(place) = place(&location, &keeper.at) {
+                location = keeper.first.join(&place);
+                keeper.asked.insert(place);
+            }
         }
     }
 
