@@ -1,7 +1,10 @@
 //! Flows that `#[guided]` describes.
 
 use serde::{Deserialize, Serialize};
-use workflow::guided::{Guide, Guided, Moved, Problems, Refused, Stage, StageKey, Status, Undone};
+use serde_json::{Value, json};
+use workflow::guided::{
+    Event, Flow, Guide, Guided, Moved, Problems, Refused, Stage, StageKey, Status, Undone, stage,
+};
 use workflow::{Engine, Failure, guided, step};
 use workflow_tests::World;
 
@@ -153,4 +156,61 @@ fn a_match_over_the_stages_is_checked_to_be_complete() {
     };
     let shown: Vec<_> = ProjectStage::ALL.iter().copied().map(shown).collect();
     assert_eq!(shown, ["?", "..", "..", "!"]);
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Document {
+    title: String,
+}
+
+#[guided(id = "document", version = 2, migrate(1 => Self::from_named))]
+impl Document {
+    #[stage(start, to = done)]
+    fn draft() {}
+
+    #[stage(terminal)]
+    fn done() {}
+
+    fn from_named(mut data: Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        let name = data.get_mut("name").ok_or("no name")?.take();
+        Ok(json!({ "title": name }))
+    }
+}
+
+// GDE-RES-08
+#[tokio::test(start_paused = true)]
+async fn what_an_older_version_recorded_is_migrated_by_the_function_that_the_attribute_names() {
+    let older = Flow::<Named>::builder("document")
+        .stage(stage("draft").start().to("done"))
+        .stage(stage("done").terminal())
+        .build()
+        .unwrap();
+    let world = World::new();
+    let engine = world.engine().guided(&older).build().await.unwrap();
+    let named = Named {
+        name: "the plan".to_owned(),
+    };
+    let guide = engine.guided(&older, "plan").start(named).await.unwrap();
+    guide.next().await.unwrap();
+    drop((guide, engine));
+    let world = world.crash();
+    tokio::task::yield_now().await;
+
+    let engine = world.engine().guide::<Document>().build().await.unwrap();
+    let guide = engine.guide::<Document>("plan").open().await.unwrap();
+    let guide = guide.unwrap();
+    assert_eq!(guide.view().state.title, "the plan");
+    assert_eq!(guide.view().at, Some(DocumentStage::Done));
+    let migrated = Event::Migrated { from: 1, to: 2 };
+    assert!(
+        guide.view().events.contains(&migrated),
+        "{:?}",
+        guide.view()
+    );
+    assert_eq!(guide.next().await.unwrap(), Moved::Finished);
 }
