@@ -5,6 +5,7 @@
     reason = "tests"
 )]
 
+mod asking;
 mod attribute;
 mod bodies;
 mod branches;

@@ -637,11 +637,11 @@ pub async fn keep(
     Ok(())
 }
 
-/// A scope in a visit for code that is tried beside its body. What succeeded when it was tried before is kept.
+/// A scope in a visit for code that is tried beside its body. What succeeded when it was tried before is kept, if it `keeps`.
 ///
 /// # Errors
 /// The store failed, and does not get better by trying again.
-pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
+pub async fn aside(cx: Cx, name: &'static str, keeps: bool) -> Result<Visiting, BoxError> {
     let history = history(cx.run()).await?;
     let mut replay = cx.run().replay();
     let at = replay.scope_location(cx.scope()).branch(name);
@@ -660,7 +660,7 @@ pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
         .unwrap_or(u32::MAX)
         .saturating_add(1);
     let scope = replay.aside(cx.scope(), name, number);
-    if let Some(first) = tried.first().cloned() {
+    if let Some(first) = tried.first().cloned().filter(|_| keeps) {
         replay.keep(scope, first, Kept::of(&history, &tried));
     }
     drop(replay);

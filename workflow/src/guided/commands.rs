@@ -3,7 +3,7 @@
 //! 1. A command is obeyed whole or refused: what is refused changes nothing.
 //! 2. A command that was obeyed before, by its key, is not obeyed again.
 
-use super::decide::{Asked, Landing};
+use super::decide::Asked;
 use super::desk::{Answer, Answering, Ask, Command};
 use super::flow::FlowState;
 use super::levels::{Level, Pressed};
@@ -162,40 +162,6 @@ impl<S: FlowState> Guide<S> {
         self.owe(answering, Ok(answer));
     }
 
-    pub(super) fn next(&mut self, answering: Answering, key: Option<String>) {
-        let found = match guarded(|| self.course().check()) {
-            Ok(found) => found,
-            Err(refused) => return self.owe(answering, Err(refused)),
-        };
-        if !found.is_empty() {
-            let refused = Refused::Invalid(found.clone());
-            return match self.course().checked(&found) {
-                Some(next) => self.change(next, (answering, Err(refused)), key),
-                None => self.owe(answering, Err(refused)),
-            };
-        }
-        // The way is found first: where there is none, nothing is left.
-        let landing = match self.ahead() {
-            Ok(landing) => landing,
-            Err(refused) => return self.owe(answering, Err(refused)),
-        };
-        if let Some((answering, key)) = self.leave(answering, key) {
-            self.go(&landing, false, answering, key);
-        }
-    }
-
-    /// Leaves the stage for where the way leads.
-    pub(super) fn go(
-        &mut self,
-        landing: &Landing,
-        skips: bool,
-        answering: Answering,
-        key: Option<String>,
-    ) {
-        let next = self.course().moved(landing, skips, self.ground.now());
-        self.arrive(next, answering, key);
-    }
-
     /// Begins again, after a rollback.
     fn start(&mut self, state: S, answering: Answering, key: Option<String>) {
         let now = self.ground.now();
@@ -217,13 +183,6 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    pub(super) fn skip(&mut self, answering: Answering, key: Option<String>) {
-        match self.ahead() {
-            Ok(landing) => self.go(&landing, true, answering, key),
-            Err(refused) => self.owe(answering, Err(refused)),
-        }
-    }
-
     pub(super) fn retry(&mut self, answering: Answering, key: Option<String>) {
         match self.course().retried(self.ground.now()) {
             Some(next) => self.arrive(next, answering, key),
@@ -236,18 +195,6 @@ impl<S: FlowState> Guide<S> {
         match self.course().released(with, self.ground.now()) {
             Some(next) => self.arrive(next, answering, key),
             None => self.owe(answering, Err(Refused::NotBlocked)),
-        }
-    }
-
-    pub(super) fn check(&mut self, answering: Answering, key: Option<String>) {
-        let found = match guarded(|| self.course().check()) {
-            Ok(found) => found,
-            Err(refused) => return self.owe(answering, Err(refused)),
-        };
-        let answer = Ok(Answer::Found(found.clone()));
-        match self.course().checked(&found) {
-            Some(next) => self.change(next, (answering, answer), key),
-            None => self.owe(answering, answer),
         }
     }
 

@@ -4,7 +4,7 @@
 //! 2. The way is found before anything is done on it: a flow that cannot go on does not first leave.
 //! 3. A way over stages that are passed over visits each stage at most once.
 
-use super::flow::{Flow, Plan, Revisit};
+use super::flow::{Flow, Guard, Plan, Revisit};
 use super::position::{
     Entry, Event, Failing, FailingKind, Position, Problem, Problems, Released, StageName, Status,
 };
@@ -68,6 +68,21 @@ pub(super) struct Landing {
     at: Option<StageName>,
 }
 
+/// Why the way on is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Way {
+    /// There is none.
+    Refused(Refused),
+    /// Durable code has to be asked whether this exit of the stage is open.
+    Asks(usize),
+}
+
+impl From<Refused> for Way {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
 /// A flow, where a guide of it stands, and the person's data.
 pub(super) struct Course<'a, S> {
     pub(super) flow: &'a Flow<S>,
@@ -110,8 +125,8 @@ impl<S> Course<'_, S> {
         Some(next)
     }
 
-    /// Where the way forward leads.
-    pub(super) fn ahead(&self) -> Result<Landing, Refused> {
+    /// Where the way forward leads, as far as these exits of the stage are known to be open or not.
+    pub(super) fn ahead(&self, open: &[(usize, bool)]) -> Result<Landing, Way> {
         let at = self.position.at.as_ref();
         let from = at.and_then(|at| self.plan().index(at));
         let from = from.ok_or(Refused::NoRoute)?;
@@ -121,7 +136,7 @@ impl<S> Course<'_, S> {
                 at: None,
             });
         }
-        self.land(self.exit(from)?)
+        Ok(self.land(self.exit(from, open)?)?)
     }
 
     /// The stages that lie ahead as things stand, up to the end or until the way is not known or comes back on itself.
@@ -130,7 +145,9 @@ impl<S> Course<'_, S> {
         let at = self.position.at.as_ref();
         let mut at = at.and_then(|at| self.plan().index(at));
         while let Some(from) = at {
-            let Ok(exit) = self.exit(from) else { break };
+            let Ok(exit) = self.exit(from, &[]) else {
+                break;
+            };
             let Ok(Landing { at: Some(next), .. }) = self.land(exit) else {
                 break;
             };
@@ -302,15 +319,25 @@ impl<S> Course<'_, S> {
     }
 
     /// The first open exit of a stage.
-    fn exit(&self, from: usize) -> Result<usize, Refused> {
-        let tests = &self.plan().stages[from].exits;
-        let open = tests
-            .iter()
-            .position(|test| test.as_ref().is_none_or(|test| test(self.state)));
-        let exit = open.and_then(|open| self.plan().graph.nodes()[from].exits.get(open));
-        let target = exit.map(|exit| StageName::new(&*exit.target));
-        let index = target.and_then(|target| self.plan().index(&target));
-        index.ok_or(Refused::NoRoute)
+    fn exit(&self, from: usize, open: &[(usize, bool)]) -> Result<usize, Way> {
+        let guards = &self.plan().stages[from].exits;
+        for (exit, guard) in guards.iter().enumerate() {
+            let is_open = match guard {
+                Guard::Open => true,
+                Guard::Test(test) => test(self.state),
+                Guard::Asks(_) => {
+                    let said = open.iter().find(|(said, _)| *said == exit);
+                    said.ok_or(Way::Asks(exit))?.1
+                }
+            };
+            if is_open {
+                let exit = self.plan().graph.nodes()[from].exits.get(exit);
+                let target = exit.map(|exit| StageName::new(&*exit.target));
+                let index = target.and_then(|target| self.plan().index(&target));
+                return index.ok_or(Way::Refused(Refused::NoRoute));
+            }
+        }
+        Err(Way::Refused(Refused::NoRoute))
     }
 
     /// Goes on from a stage that is about to be entered, past those whose condition does not hold.
@@ -330,7 +357,8 @@ impl<S> Course<'_, S> {
             if self.plan().graph.nodes()[at].terminal {
                 return Ok(Landing { over, at: None });
             }
-            at = self.exit(at)?;
+            // None of them is asked on the way: that was seen when the flow was built.
+            at = self.exit(at, &[]).map_err(|_| Refused::NoRoute)?;
         }
     }
 

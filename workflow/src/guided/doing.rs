@@ -10,8 +10,9 @@ use super::decide::Asked;
 use super::desk::{Answer, Answering};
 use super::flow::FlowState;
 use super::levels::{Pressed, Within as _};
+use super::moving::Moving;
 use super::nested::kind_of;
-use super::position::{Entry, Event, Failing, FailingKind, Position, Released, Status, Visit};
+use super::position::{Event, Failing, FailingKind, Position, Problem, Released, Status, Visit};
 use super::refused::Refused;
 use super::run::{Guide, guarded, said};
 use super::stage::{Stage, Wish};
@@ -19,17 +20,14 @@ use crate::codec::BoxError;
 use crate::context::{BoxFut, Limit, Visiting, guiding};
 use crate::replay::{Failure, FailureKind, Location};
 
-/// The scope in a visit in which a stage is left.
-const LEAVING: &str = "\0leave";
-
 /// The code of a stage under way. Fields are dropped in order: the code before its scope.
 pub(super) struct Doing {
-    pub(super) code: BoxFut<'static, Result<(), BoxError>>,
+    pub(super) code: BoxFut<'static, Result<Gave, BoxError>>,
     /// How it ended, until something follows from that.
-    pub(super) ended: Option<Result<(), Failing>>,
+    pub(super) ended: Option<Result<Gave, Failing>>,
     pub(super) what: What,
-    pub(super) answering: Option<Answering>,
-    pub(super) key: Option<String>,
+    /// The move that it is asked for, if it is not the stage's body.
+    pub(super) moving: Option<Moving>,
     pub(super) limit: Option<Limit>,
     pub(super) visiting: Option<Visiting>,
 }
@@ -38,56 +36,26 @@ pub(super) struct Doing {
 pub(super) enum What {
     /// The stage's body.
     Body,
+    /// Checks of the stage.
+    Check,
+    /// The guard of an exit.
+    Route(usize),
     /// What the stage does when it is left.
     Leave,
     /// The undos of what was done.
     Undo,
 }
 
-impl<S: FlowState> Guide<S> {
-    /// Begins what the stage does when it is left. Gives back who asked when it does nothing.
-    pub(super) fn leave(
-        &mut self,
-        answering: Answering,
-        key: Option<String>,
-    ) -> Option<(Answering, Option<String>)> {
-        let leave = self.course().here().and_then(|here| here.leave.clone());
-        let (Some(leave), Some(at)) = (leave, self.now.position.at.clone()) else {
-            return Some((answering, key));
-        };
-        let visits = self.now.position.visits.get(&at).copied();
-        let visit = visits.unwrap_or_default().last;
-        let visiting = self.ground.visit(at.as_str(), visit, None);
-        if let Some(visit) = self.visit() {
-            self.desk.levels.operations.enters(visit);
-        }
-        let stage = Stage {
-            name: at,
-            visit,
-            entry: Entry::Forward,
-            state: self.now.state.clone(),
-            wishes: Arc::clone(&self.wishes),
-        };
-        let cx = visiting.cx();
-        let limit = self.flow.plan().hooks_timeout;
-        let limit = limit.map(|limit| visiting.limit(self.ground.now().after(limit)));
-        let code = Box::pin(async move {
-            let aside = guiding::aside(cx, LEAVING).await?;
-            leave(stage).begin(aside.cx()).await
-        });
-        self.doing = Some(Doing {
-            code,
-            ended: None,
-            what: What::Leave,
-            answering: Some(answering),
-            key,
-            limit,
-            visiting: Some(visiting),
-        });
-        self.show();
-        None
-    }
+/// What the code of a stage gave.
+pub(super) enum Gave {
+    Nothing,
+    /// What is wrong.
+    Found(Vec<Problem>),
+    /// Whether an exit is open.
+    Open(bool),
+}
 
+impl<S: FlowState> Guide<S> {
     /// Writes a position that stands at a stage, and begins that stage's body, if it has one: then the command is answered when that has
     /// ended.
     pub(super) fn arrive(&mut self, next: Position, answering: Answering, key: Option<String>) {
@@ -144,21 +112,23 @@ impl<S: FlowState> Guide<S> {
         let pause = pause.and_then(|until| visiting.pause(until));
         let code = Box::pin(async move {
             // A body that the code no longer has leaves nothing to do.
-            let Some(body) = body else { return Ok(()) };
+            let Some(body) = body else {
+                return Ok(Gave::Nothing);
+            };
             if let Some(pause) = pause {
                 std::future::poll_fn(|task| pause.poll(task)).await;
             }
             if new && keeps.is_some() {
                 guiding::keep(cx.clone(), base, name, first, number).await?;
             }
-            body(stage).begin(cx).await
+            body(stage).begin(cx).await?;
+            Ok(Gave::Nothing)
         });
         self.doing = Some(Doing {
             code,
             ended: None,
             what: What::Body,
-            answering: None,
-            key: None,
+            moving: None,
             limit: visit.deadline.map(|deadline| visiting.limit(deadline)),
             visiting: Some(visiting),
         });
@@ -240,12 +210,16 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn late(&self) -> Failing {
         let at = self.now.position.at.as_ref();
         let stage = at.map_or("", |at| at.as_str());
-        let leaves = matches!(&self.doing, Some(doing) if doing.what == What::Leave);
-        let (what, limit) = if leaves {
-            ("leaving the stage", self.flow.plan().hooks_timeout)
-        } else {
-            let hooks = at.and_then(|at| self.flow.plan().hooks(at));
-            ("the stage", hooks.and_then(|hooks| hooks.timeout))
+        let what = self.doing.as_ref().map(|doing| doing.what);
+        let hooks = self.flow.plan().hooks_timeout;
+        let (what, limit) = match what {
+            Some(What::Check) => ("checking the stage", hooks),
+            Some(What::Route(_)) => ("finding the way on from the stage", hooks),
+            Some(What::Leave) => ("leaving the stage", hooks),
+            _ => {
+                let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+                ("the stage", hooks.and_then(|hooks| hooks.timeout))
+            }
         };
         let limit = limit.unwrap_or_default();
         Failing {
@@ -270,43 +244,34 @@ impl<S: FlowState> Guide<S> {
         self.wishes.clear();
         self.open_gate();
         self.gave_up = true;
-        waiting.extend(doing.answering);
+        waiting.extend(doing.moving.map(Moving::answering));
         waiting
     }
 
     /// The code under way has ended.
-    pub(super) fn ended(&mut self, ended: Result<(), Failing>) {
+    pub(super) fn ended(&mut self, ended: Result<Gave, Failing>) {
         let Some(Doing {
             code,
             what,
-            answering,
-            key,
+            moving,
             visiting,
             ..
         }) = self.doing.take()
         else {
             return;
         };
-        if let (What::Body, Ok(()), Some(visiting)) = (what, &ended, &visiting) {
+        if let (What::Body, Ok(_), Some(visiting)) = (what, &ended, &visiting) {
             self.find_orphans(visiting);
         }
         drop(code);
         drop(visiting);
         self.wishes.clear();
         self.open_gate();
-        match what {
-            What::Body => self.body_ended(ended),
-            What::Undo => self.undone(ended),
-            What::Leave => {
-                let Some(answering) = answering else { return };
-                let left = ended.map_err(Refused::Leave);
-                // The person's data may have changed meanwhile, and the way with it.
-                match left.and_then(|()| self.ahead()) {
-                    Ok(landing) => self.go(&landing, false, answering, key),
-                    Err(refused) => self.owe(answering, Err(refused)),
-                }
-                self.show();
-            }
+        match (what, moving) {
+            (What::Body, _) => self.body_ended(ended.map(drop)),
+            (What::Undo, _) => self.undone(ended.map(drop)),
+            (what, Some(moving)) => self.answered(what, ended, moving),
+            (_, None) => {}
         }
     }
 

@@ -97,6 +97,7 @@ mod handle;
 mod key;
 mod levels;
 mod migrate;
+mod moving;
 mod nested;
 mod observing;
 mod operations;

@@ -49,6 +49,8 @@ pub enum Refused {
     NotThere,
     /// What the stage does when it is left failed: the person stays.
     Leave(Failing),
+    /// Durable code that is asked before the stage is left, a check or the guard of an exit, failed: the person stays.
+    Check(Failing),
     /// An exit guard took longer than hooks may. Nothing changed.
     Late(String),
     /// The flow's own code, a check, a guard or an edit, panicked. Nothing changed.
@@ -98,6 +100,7 @@ impl fmt::Display for Refused {
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),
             Self::Leave(failing) => write!(f, "the stage could not be left: {failing}"),
+            Self::Check(failing) => write!(f, "the stage could not be asked: {failing}"),
             Self::Late(text) => f.write_str(text),
             Self::Panicked(text) => write!(f, "the flow's own code panicked: {text}"),
             Self::Encode(text) => write!(f, "it cannot be recorded: {text}"),

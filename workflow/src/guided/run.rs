@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decide::{Course, Landing};
+use super::decide::Course;
 use super::deciding::Deciding;
 use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
 use super::doing::{Doing, What};
@@ -955,10 +955,6 @@ impl<S: FlowState> Guide<S> {
             position: &self.now.position,
             state: &self.now.state,
         }
-    }
-
-    pub(super) fn ahead(&self) -> Result<Landing, Refused> {
-        guarded(|| self.course().ahead())?
     }
 
     pub(super) fn here(&self) -> Answer {

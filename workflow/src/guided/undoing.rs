@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::desk::{Answer, Answering};
-use super::doing::{Doing, What};
+use super::doing::{Doing, Gave, What};
 use super::flow::{Flow, FlowState};
 use super::nested::{self, AnyFlow, all_of};
 use super::position::{Failing, Position, Snapshot, StageName, Status};
@@ -97,14 +97,13 @@ impl<S: FlowState> Guide<S> {
             while let Some(entry) = unmaking.newest() {
                 undo(&unmaking, &flow, &state, entry).await?;
             }
-            Ok(())
+            Ok(Gave::Nothing)
         });
         self.doing = Some(Doing {
             code,
             ended: None,
             what: What::Undo,
-            answering: None,
-            key: None,
+            moving: None,
             limit: None,
             visiting: None,
         });
