@@ -1000,7 +1000,8 @@ async fn two_flows_in_one_stage_that_no_longer_fit_have_both_failed() {
     pass(1).await;
     let right = tokio::spawn(guide.next().into_future());
     pass(1).await;
-    (left.abort(), right.abort());
+    left.abort();
+    right.abort();
     let world = killed(&world, guide).await;
     trace().take();
     let guide = opened(&world, &new).await;

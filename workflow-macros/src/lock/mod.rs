@@ -402,7 +402,7 @@ fn walk(found: &Found) -> Option<(Function, (Vec<Parameter>, Walked))> {
         &mut block,
         model::names(&function.sig),
         given,
-        None,
+        model::Undos::Own,
         &quote!(workflow),
         &mut errors,
     );

@@ -22,7 +22,9 @@ use syn::Attribute;
 
 use crate::diagnostics::Place;
 
-pub(crate) use self::guided::{Code, FlowOptions, Guided, Kept, Stage, check_guided, type_name};
+pub(crate) use self::guided::{
+    Code, FlowOptions, Guided, Kept, Stage, check_guided, find_undos, type_name,
+};
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::outline::{Body, Jump, Part, has_site};
 pub(crate) use self::scope::Names;
@@ -30,7 +32,7 @@ pub(crate) use self::signature::{
     Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
     returns_result, workflow_name,
 };
-pub(crate) use self::walk::{Given, Undo, Walked, walk};
+pub(crate) use self::walk::{Given, Undo, Undos, Walked, walk};
 
 /// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

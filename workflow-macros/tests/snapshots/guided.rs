@@ -3,7 +3,7 @@ impl Project {
     fn is_named(&self, problems: &mut Problems) {
         problems.when(self.name.is_empty(), "name", "a project needs a name");
     }
-    #[workflow::fragment(crate = workflow, of = "project")]
+    #[workflow::fragment(crate = workflow, of = "project", body)]
     async fn create(stage: Stage<Self>) -> Result<(), Failure> {
         make(stage.state().name.clone()).await?;
         Ok(())

@@ -167,7 +167,7 @@ impl CurrentStep {
 
     /// Says how far the step is. In a guided flow it is shown with the stage's operations ([`View::operations`]); the last that was said is
     /// written with what the guide records next, and after a second at the latest, so that it is there after a crash. A run that is
-    /// no guide shows it to nobody.
+    /// no guide shows it to nobody. As what `progress!` publishes it is stored as plain JSON, whatever the engine's codec: put no secret into it.
     ///
     /// ```no_run
     /// # async fn copy(_: &str) {}

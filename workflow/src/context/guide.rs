@@ -167,6 +167,11 @@ impl Ground {
         Up::stay(self.run())
     }
 
+    /// Whether somebody who drove the run died after this.
+    pub fn died_since(&self, at: Timestamp) -> bool {
+        self.run().replay().died_since(at)
+    }
+
     /// How many bodies that were given up still occupy a thread.
     pub fn stopping(&self) -> usize {
         self.run().host().stopping()
@@ -342,6 +347,11 @@ impl Visiting {
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
+    }
+
+    /// Whether anything was recorded in it before this drive.
+    pub fn is_recorded(&self) -> bool {
+        self.0.run().replay().is_recorded(self.0.scope())
     }
 
     /// Whether its code has ended, in a replay, before what is recorded of it was used up.

@@ -568,8 +568,10 @@ mod tests {
             Fault::Unreachable { stage, start } => format!("unreachable {stage} {start}"),
             Fault::DeadEnd { stage } => format!("dead-end {stage}"),
             Fault::SkippableCycle { stages } => format!("skippable-cycle {}", stages.join(" ")),
-            // Of the flow's versions, not of its graph.
-            Fault::MigrationGap { .. } | Fault::MigrationBeyond { .. } => fault.to_string(),
+            // Not of the graph alone.
+            Fault::AskedInPassing { .. }
+            | Fault::MigrationGap { .. }
+            | Fault::MigrationBeyond { .. } => fault.to_string(),
         }
     }
 

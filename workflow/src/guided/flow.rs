@@ -18,7 +18,9 @@ use super::observing::{Analytics, Sink, Told};
 use super::position::{Problem, Problems, StageName};
 use super::stage::{Stage, Undone, Work};
 use crate::codec::BoxError;
-use crate::context::{BoxFut, Cancellation, Fragment, Recorded, StepError};
+use crate::context::{
+    BoxFut, Cancellation, Fragment, Recorded, States, StepError, UndoArgs, UndoFn,
+};
 use crate::replay::Backoff;
 
 /// What a flow asks of the person's data: `S` is written with every revision.
@@ -437,6 +439,20 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
     }
 }
 
+/// What the undo of a step of a guided flow takes.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the undo of a step in a guided flow takes what the step gives, and nothing else but an `Undone<{S}>`",
+    label = "takes `{Self}`",
+    note = "help: write it as `async fn undo(gave: T)` or `async fn undo(gave: T, undone: Undone<{S}>)`; states of the engine are a workflow's"
+)]
+pub trait UndoneWith<S> {}
+
+#[diagnostic::do_not_recommend]
+impl<S, T> UndoneWith<S> for (T,) {}
+#[diagnostic::do_not_recommend]
+impl<S, T> UndoneWith<S> for (T, Undone<S>) {}
+
 impl<S> fmt::Debug for StageBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("StageBuilder").field(&self.node).finish()
@@ -665,6 +681,25 @@ impl<S> StageBuilder<S> {
         self.undoes(place.into(), true, move |output, undone| {
             let output = output.map(|output| serde_json::from_slice(&output));
             Ok(undo(output.transpose()?, undone))
+        })
+    }
+
+    /// The same, as `#[guided]` has it from `#[step(undo(..))]` in the stage's code: the undo, and whether it is also called when it is
+    /// not known whether the step did anything.
+    #[doc(hidden)]
+    pub fn undo_site<A, H>(self, place: &str, (undo, unknown): (H, bool)) -> Self
+    where
+        A: UndoneWith<S>,
+        H: UndoFn<A> + Clone + Send + Sync + 'static,
+        S: FlowState,
+    {
+        self.undoes(place.to_owned(), unknown, move |output, undone| {
+            if output.is_none() && !unknown {
+                return Err("what the step gave is not known".into());
+            }
+            let mut states = States::default();
+            states.insert(undone);
+            undo.clone().call(UndoArgs::of(output, states))
         })
     }
 

@@ -26,6 +26,11 @@ impl StageKey for StageName {
 }
 
 /// The data of a flow that is described by `#[guided]`, on an `impl` of that data.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which flow it is the data of",
+    label = "not described by `#[guided]`",
+    note = "help: put `#[guided(id = \"..\")]` on an `impl` of it; or, where it is of a flow that was built at run time, name that: `guide!(name, data, flow = flow)`"
+)]
 pub trait Guided: FlowState {
     /// Its stages, so that a `match` over them is checked to be complete.
     type Stage: StageKey + Copy + Eq;

@@ -144,6 +144,8 @@ pub(super) fn all_of(nests: &BTreeMap<String, Arc<dyn AnyFlow>>) -> Vec<Arc<dyn 
 impl<S: FlowState> Flow<S> {
     /// A guide of this flow in durable code: what awaits it goes on when the person has come to its end, and gets the data they gave.
     ///
+    /// [`guide!`](crate::guide!) is this with a name of its own, and without the flow where its data says which it is.
+    ///
     /// In the code of a stage it runs in place: it is part of the guide that the stage is of, which shows it and leads through it, and
     /// that guide's flow declares it ([`FlowBuilder::nests`](super::FlowBuilder::nests)). In a workflow it is a child run, whose id is
     /// the parent's and the place of the call, and which is driven by whoever opens a guide of that id.
@@ -289,7 +291,8 @@ impl<S: FlowState> Here<S> {
         if !self.levels.is_declared(self.flow.name()) {
             let name = self.flow.name();
             let text = format!(
-                "the flow `{name}` is not declared where it is used: `.nests(&{name})` on the builder of the flow around it"
+                "the flow `{name}` is not declared where it is used: `nests(..)` in the `#[guided]` of the flow around it, with the type of its data; \
+                 or `.nests(&{name})` on its builder"
             );
             self.ended = Some(Err((FailureKind::Critical, text)));
             return;

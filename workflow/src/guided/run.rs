@@ -809,7 +809,7 @@ impl<S: FlowState> Guide<S> {
         let live = self.now.position.live.as_ref();
         let hooks = live.and_then(|live| self.flow.plan().hooks(&live.stage));
         let reruns = hooks.is_some_and(|hooks| hooks.interrupt == Interrupt::Rerun);
-        if reruns {
+        if reruns || self.had_not_begun() {
             return false;
         }
         let at: Vec<String> = effects.iter().map(ToString::to_string).collect();
@@ -822,6 +822,15 @@ impl<S: FlowState> Guide<S> {
             at,
         }));
         true
+    }
+
+    /// The body under way was to begin at some time, and whoever drove the guide last let go of it before that.
+    fn had_not_begun(&self) -> bool {
+        let live = self.now.position.live.as_ref();
+        let begins = live.and_then(|live| live.not_before);
+        let visiting = self.doing.as_ref().and_then(|it| it.visiting.as_ref());
+        begins.is_some_and(|at| !self.ground.died_since(at))
+            && visiting.is_some_and(|visiting| !visiting.is_recorded())
     }
 
     pub(super) fn open_gate(&mut self) {

@@ -51,6 +51,17 @@ pub(crate) struct Undo {
     pub(crate) cfg: Vec<Attribute>,
 }
 
+/// Whose the undos of a body's steps are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Undos {
+    /// The workflow's own.
+    Own,
+    /// The guided flow's whose stage it is.
+    OfFlow,
+    /// Nobody's: they may not stand there, and why.
+    Refused(messages::Message),
+}
+
 /// What is particular about a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
@@ -67,7 +78,7 @@ pub(crate) fn walk(
     body: &mut Block,
     parameters: Vec<Ident>,
     given: Vec<(Ident, Given)>,
-    no_undo: Option<messages::Message>,
+    undone: Undos,
     krate: &TokenStream,
     errors: &mut Errors,
 ) -> Walked {
@@ -89,7 +100,7 @@ pub(crate) fn walk(
         hash_told: false,
         cfg: Vec::new(),
         checkpoints: Vec::new(),
-        no_undo,
+        undone,
         undos: Vec::new(),
         bound: parameters,
         annotated: None,
@@ -158,8 +169,7 @@ struct Walk<'a> {
     cfg: Vec<Attribute>,
     /// The checkpoints that stand before this place, in blocks around it, each with the context of its scope.
     checkpoints: Vec<(String, Ident)>,
-    /// Undos may stand here; if not, why not.
-    no_undo: Option<messages::Message>,
+    undone: Undos,
     undos: Vec<Undo>,
     /// The locals and parameters that are bound here, and have a value.
     bound: Vec<Ident>,
