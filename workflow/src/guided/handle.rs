@@ -17,8 +17,8 @@ use super::observing::{Heard, Observer, Told};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
 use super::reopening::Reopening;
-use super::run;
 use super::view::View;
+use super::{run, standing};
 use crate::context::{self, Input};
 use crate::engine::{Engine, EngineBuilder, Entry, StartError};
 use crate::replay::{InvalidRunId, Location, RunId, RunKey};
@@ -119,7 +119,7 @@ impl EngineBuilder {
             states: Vec::new,
             run: Arc::new(move |args| Ok(run::body(&of, args))),
             undos: &[],
-            alive: Some(Arc::new(run::alive(flow))),
+            alive: Some(Arc::new(standing::alive(flow))),
         })
     }
 }
@@ -538,7 +538,7 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
             Some(Loaded { row, history }) => (history, row.progress),
             None => (Vec::new(), None),
         };
-        let view = run::stored(&self.flow, &*inner.codec, &history, published.as_deref());
+        let view = standing::stored(&self.flow, &*inner.codec, &history, published.as_deref());
         let view = view.await;
         let corrupt = |detail: String| OpenError::Corrupt {
             id: self.id.clone(),

@@ -87,6 +87,7 @@
 //! ```
 
 mod commands;
+mod committing;
 mod decide;
 mod deciding;
 mod desk;
@@ -107,6 +108,7 @@ mod refused;
 mod reopening;
 mod run;
 mod stage;
+mod standing;
 mod undoing;
 mod view;
 

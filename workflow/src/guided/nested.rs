@@ -24,8 +24,9 @@ use super::levels::{Editing, Levels, Pressed, Within};
 use super::migrate::{Unfit, migrated};
 use super::position::{Event, Failing, FailingKind, Snapshot, StageName, Status};
 use super::refused::Refused;
-use super::run::{Guide, INITIAL, Newest, guarded};
+use super::run::{Guide, INITIAL, guarded};
 use super::stage::Undone;
+use super::standing::Newest;
 use super::undoing::{Due, Unmade};
 use crate::codec::BoxError;
 use crate::context::{

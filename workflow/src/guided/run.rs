@@ -6,7 +6,7 @@
 //! 3. The code of a stage begins after the position that says so is durable. So a guide that was cut off says where.
 //! 4. User code is called outside of every lock, and a panic in it changes nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,30 +14,25 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::committing::Committing;
 use super::decide::Course;
 use super::deciding::Deciding;
-use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
+use super::desk::{Answer, Ask, Desk, give};
 use super::doing::{Doing, What};
 use super::flow::{Flow, FlowState, Interrupt};
 use super::levels::path_of;
-use super::migrate::{Abandoned, Unfit, Written, migrated};
-use super::nested::{AnyFlow, all_of};
-use super::operations::Operations;
+use super::migrate::Written;
+use super::nested::all_of;
 use super::position::{Event, Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::stage::Wishes;
+use super::standing::{Newest, desk, newest};
 use super::view::View;
-use crate::codec::{BoxError, Codec};
-use crate::context::{Args, Body, BoxFut, Cancellation, Ground, Park, guiding};
-use crate::replay::{
-    self, Alive, Finished, Held, Location, Noted, Noting, ParkReason, Record, Undoing,
-};
+use crate::context::{Args, Body, BoxFut, Ground, Park, guiding};
+use crate::replay::{Finished, Held, Location, ParkReason, Undoing};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
-
-/// So many positions are kept.
-const KEPT: u64 = 20;
 
 /// What a step says of itself is written after that at the latest.
 const TOLD: Duration = Duration::from_secs(1);
@@ -55,227 +50,6 @@ pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
     })
 }
 
-/// Finds the visits of a history whose code had begun and had not ended.
-pub(super) fn alive<S: FlowState>(
-    flow: &Flow<S>,
-) -> impl Fn(&dyn Codec, &[Record]) -> Vec<Alive> + use<S> {
-    let version = flow.version();
-    let nests = all_of(&flow.plan().nests).into_iter();
-    let versions: BTreeMap<String, u32> = nests
-        .map(|flow| (flow.name().to_owned(), flow.version()))
-        .collect();
-    move |codec, history| {
-        // What does not decode is found again, and told of, when the code reads it.
-        let mut alive: Vec<_> = guiding::positions_of::<Written>(codec, history)
-            .into_iter()
-            .map(|(base, Written { position })| {
-                // What another version began is over.
-                let current = match &position.flow {
-                    None => position.version == version,
-                    Some(flow) => versions.get(flow) == Some(&position.version),
-                };
-                let live = position.live.filter(|_| current);
-                let at = |stage: &str, number| guiding::visit_location(&base, stage, number);
-                let earlier = live.as_ref().map(|live| {
-                    let earlier = live.first..live.number;
-                    let earlier = earlier.map(|number| at(live.stage.as_str(), number));
-                    earlier.collect()
-                });
-                Alive {
-                    visit: live.map(|live| at(live.stage.as_str(), live.number)),
-                    earlier: earlier.unwrap_or_default(),
-                    base,
-                }
-            })
-            .collect();
-        if !alive.iter().any(|alive| alive.base.is_root()) {
-            alive.push(Alive {
-                base: Location::root(),
-                visit: None,
-                earlier: Vec::new(),
-            });
-        }
-        alive
-    }
-}
-
-/// Where a guide stands when it is driven again: as recorded, or as migrated.
-pub(super) enum Newest<S> {
-    /// Nowhere: it begins with this.
-    None(S),
-    Recorded(Snapshot<S>),
-    /// With the flows in stages of it that were migrated, too, by where they lie.
-    Migrated(Snapshot<S>, Vec<(Location, Snapshot<Value>)>),
-}
-
-fn desk<S: FlowState>(ground: &Ground) -> Result<Arc<Desk<S>>, Park> {
-    let desk = ground.desk(|| Arc::new(Desk::<S>::new()));
-    let any: Arc<dyn std::any::Any + Send + Sync> = desk;
-    any.downcast().map_err(|_| Park {
-        location: None,
-        reason: ParkReason::Decode,
-        detail: "the guide is held by drivers of another flow of the same name".to_owned(),
-    })
-}
-
-/// Reads where the guide stands. What another version recorded is migrated, as long as whoever opens it waits for that.
-async fn newest<S: FlowState>(
-    ground: &Ground,
-    flow: &Flow<S>,
-    desk: &Desk<S>,
-) -> Result<Newest<S>, Park> {
-    let Some(written) = ground.position::<Written>()? else {
-        return Ok(Newest::None(ground.input(INITIAL)?));
-    };
-    let own = written.position.version == flow.version();
-    let flows = all_of(&flow.plan().nests);
-    let within = ground.positions_within::<Written>();
-    let root = (Location::root(), written);
-    let around: Vec<_> = within.iter().chain([&root]).cloned().collect();
-    let old: Vec<_> = within
-        .into_iter()
-        // What another version of the flow around began is over, and so is what is in it.
-        .filter(|(base, _)| own && is_alive(base, &around))
-        .filter_map(|(base, Written { position })| {
-            let name = position.flow.as_ref()?;
-            let flow = flows.iter().find(|flow| flow.name() == name)?;
-            let moves = !position.status.is_final() && flow.version() != position.version;
-            moves.then(|| (base, Arc::clone(flow)))
-        })
-        .collect();
-    if own && old.is_empty() {
-        return match ground.position()? {
-            Some(recorded) => Ok(Newest::Recorded(recorded)),
-            None => Ok(Newest::None(ground.input(INITIAL)?)),
-        };
-    }
-    desk.arrive();
-    let _up = ground.stay_up();
-    ground.before_code(true);
-    let token = Abandoned(Cancellation::default());
-    let mut migrating = std::pin::pin!(migrate_all(ground, flow, own, old, &token.0));
-    let mut awaited = false;
-    let migrated = std::future::poll_fn(|task| {
-        if let Poll::Ready(migrated) = migrating.as_mut().poll(task) {
-            return Poll::Ready(migrated);
-        }
-        let waits = desk.openers(task) > 0;
-        if awaited && !waits {
-            return Poll::Ready(Ok(Err(Unfit::GivenUp {
-                flow: flow.name().to_owned(),
-            })));
-        }
-        awaited = waits;
-        Poll::Pending
-    })
-    .await?;
-    ground.before_code(false);
-    migrated.map_err(|unfit| {
-        let detail = unfit.to_string();
-        desk.refuse(unfit);
-        Park {
-            location: None,
-            reason: ParkReason::Version,
-            detail,
-        }
-    })
-}
-
-/// Whether a flow lies in what is under way of all flows around it.
-fn is_alive(base: &Location, positions: &[(Location, Written)]) -> bool {
-    let mut around = positions
-        .iter()
-        .filter(|(around, _)| around != base && base.is_under(around));
-    around.all(|(around, Written { position })| {
-        position.live.as_ref().is_some_and(|live| {
-            let visit = guiding::visit_location(around, live.stage.as_str(), live.number);
-            base.is_under(&visit)
-        })
-    })
-}
-
-/// Migrates a guide, and the flows that are under way in its stages. Nothing is written before all of them are.
-async fn migrate_all<S: FlowState>(
-    ground: &Ground,
-    flow: &Flow<S>,
-    own: bool,
-    old: Vec<(Location, Arc<dyn AnyFlow>)>,
-    token: &Cancellation,
-) -> Result<Result<Newest<S>, Unfit>, Park> {
-    let newest = if own {
-        ground.position::<Snapshot<S>>()?
-    } else if let Some(recorded) = ground.position::<Snapshot<Value>>()? {
-        match migrated(flow, recorded, ground.input(INITIAL)?, token).await {
-            Ok(newest) => Some(newest),
-            Err(unfit) => return Ok(Err(unfit)),
-        }
-    } else {
-        None
-    };
-    let recorded: BTreeMap<_, _> = ground
-        .positions_within::<Snapshot<Value>>()
-        .into_iter()
-        .collect();
-    let mut within = Vec::new();
-    for (base, flow) in old {
-        let Some(recorded) = recorded.get(&base).cloned() else {
-            continue;
-        };
-        match flow.migrate(recorded, token).await {
-            Ok(newest) => within.push((base, newest)),
-            Err(unfit) => return Ok(Err(unfit)),
-        }
-    }
-    match newest {
-        Some(mut newest) => {
-            if own {
-                // What it did before is told already.
-                newest.position.events.clear();
-            }
-            Ok(Ok(Newest::Migrated(newest, within)))
-        }
-        None => Ok(Ok(Newest::None(ground.input(INITIAL)?))),
-    }
-}
-
-/// What a guide's history shows, when nobody drives it.
-pub(super) async fn stored<S: FlowState>(
-    flow: &Flow<S>,
-    codec: &dyn Codec,
-    history: &[Record],
-    published: Option<&str>,
-) -> Result<Option<Result<View<S>, Unfit>>, BoxError> {
-    let written = guiding::position_of::<Written>(codec, history)?;
-    let newest = match written.map(|written| written.position) {
-        Some(position) if position.version != flow.version() => {
-            // It is over: nothing is written of it any more.
-            let recorded = guiding::position_of::<Snapshot<Value>>(codec, history)?;
-            let Some(recorded) = recorded else {
-                return Ok(None);
-            };
-            let (input, token) = (recorded.state.clone(), Abandoned(Cancellation::default()));
-            match migrated(flow, recorded, input, &token.0).await {
-                Ok(mut newest) => {
-                    newest.position.revision = position.revision;
-                    Some(newest)
-                }
-                Err(unfit) => return Ok(Some(Err(unfit))),
-            }
-        }
-        _ => guiding::position_of::<Snapshot<S>>(codec, history)?,
-    };
-    let view = newest.map(|newest| {
-        let visit = visit_of(&Location::root(), &newest.position).unwrap_or_default();
-        let (operations, orphans) = Operations::stored(published, &visit);
-        View::of(flow, &newest, false).at_work(operations, orphans)
-    });
-    let cancelled = matches!(
-        history.last().map(|last| &last.body),
-        Some(replay::Body::Finished(Finished::Cancelled))
-    );
-    Ok(view.map(|view| Ok(if cancelled { view.cancelled() } else { view })))
-}
-
 pub(super) struct Guide<S> {
     pub(super) ground: Ground,
     pub(super) flow: Flow<S>,
@@ -283,8 +57,8 @@ pub(super) struct Guide<S> {
     /// Where it stands: the newest, which may not be durable yet.
     pub(super) now: Snapshot<S>,
     /// What is shown.
-    durable: Snapshot<S>,
-    committing: VecDeque<Committing<S>>,
+    pub(super) durable: Snapshot<S>,
+    pub(super) committing: VecDeque<Committing<S>>,
     pub(super) doing: Option<Doing>,
     pub(super) wishes: Arc<Wishes<S>>,
     pub(super) deciding: Option<Deciding>,
@@ -300,17 +74,6 @@ pub(super) struct Guide<S> {
     seen: u64,
     /// When what the steps say of themselves is written.
     saving: Option<BoxFut<'static, ()>>,
-}
-
-/// A position on its way into the store.
-struct Committing<S> {
-    noted: Noted,
-    /// It follows from what is durable: it is true before it is written, and is written with what comes next.
-    follows: bool,
-    /// Code begins with it.
-    begins: bool,
-    snapshot: Snapshot<S>,
-    owed: Vec<Owed>,
 }
 
 /// How the loop ends.
@@ -626,40 +389,6 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    /// Those who wait for what the store failed to take are told.
-    fn tell_unwritten(&mut self) {
-        if !self.is_outermost() {
-            return;
-        }
-        if let Some(error) = self.desk.take_unwritten() {
-            for level in self.desk.levels.inside_out() {
-                level.with(|inner| inner.unwritten(&error));
-            }
-            self.unwritten(&error);
-        }
-    }
-
-    /// The same, of this flow.
-    pub(super) fn unwritten(&mut self, error: &str) {
-        let refused = || Refused::Store(error.to_owned());
-        let mut begins = false;
-        for committing in &mut self.committing {
-            if committing.follows || !self.ground.is_closed(committing.noted) {
-                continue;
-            }
-            begins |= committing.begins;
-            for (answering, answer) in std::mem::take(&mut committing.owed) {
-                give(vec![(answering, answer.and_then(|_| Err(refused())))]);
-            }
-        }
-        if begins {
-            // The code that they wait for does not begin before that is written.
-            for answering in self.desk.levels.waiting_at(self.ground.base()) {
-                give(vec![(answering, Err(refused()))]);
-            }
-        }
-    }
-
     /// Shows what is durable by now, and answers those who waited for it.
     pub(super) fn poll_committing(&mut self, task: &Context<'_>) {
         while let Some(next) = self.committing.front() {
@@ -836,125 +565,6 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn open_gate(&mut self) {
         if std::mem::take(&mut self.holds) {
             self.ground.open_gate();
-        }
-    }
-
-    // ===== positions =====
-
-    /// A position that leaves the person's data as it is.
-    pub(super) fn change(&mut self, next: Position, owed: Owed, key: Option<String>) {
-        let state = self.now.state.clone();
-        self.write(next, state, Some(owed), key);
-    }
-
-    /// Writes a position, or tells who asked why it cannot be written.
-    pub(super) fn write(
-        &mut self,
-        next: Position,
-        state: S,
-        owed: Option<Owed>,
-        key: Option<String>,
-    ) {
-        let (answering, answer) = match owed {
-            Some((answering, answer)) => (Some(answering), Some(answer)),
-            None => (None, None),
-        };
-        match self.commit(next, state, key, false) {
-            Ok(()) => {
-                if let (Some(answering), Some(answer)) = (answering, answer) {
-                    self.owe(answering, answer);
-                }
-            }
-            Err(refused) => {
-                if let Some(answering) = answering {
-                    self.owe(answering, Err(refused));
-                }
-            }
-        }
-    }
-
-    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was. One that `follows` from what
-    /// is recorded comes out the same when that is replayed, and costs no commit of its own.
-    pub(super) fn commit(
-        &mut self,
-        mut next: Position,
-        state: S,
-        key: Option<String>,
-        follows: bool,
-    ) -> Result<(), Refused> {
-        let begins = next.live.is_some() && next.live != self.now.position.live;
-        let began = if next.live.is_none() || begins {
-            None
-        } else {
-            // Edited while the body runs: a replay of it begins with what it began with.
-            self.now
-                .began
-                .clone()
-                .or_else(|| Some(self.now.state.clone()))
-        };
-        next.answers(key.clone());
-        let revision = next.revision;
-        let snapshot = Snapshot {
-            position: next,
-            state,
-            began,
-            initial: self.now.initial.clone(),
-        };
-        let noting = match (begins, follows) {
-            (true, _) => Noting::Intent,
-            (false, true) => Noting::Rider,
-            (false, false) => Noting::Durable,
-        };
-        let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
-        let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
-        self.desk.levels.came_to(revision);
-        self.save_operations(false);
-        self.prune(&snapshot.position);
-        self.now = snapshot.clone();
-        self.committing.push_back(Committing {
-            noted,
-            follows: follows && !begins,
-            begins,
-            snapshot,
-            owed: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// Visits that nothing goes on from any more are deleted with the position that enters another. What they did is in the ledger.
-    fn prune(&self, next: &Position) {
-        for (stage, before) in &self.now.position.visits {
-            let Some(entered) = next.visits.get(stage).filter(|it| *it != before) else {
-                continue;
-            };
-            let hooks = self.flow.plan().hooks(stage);
-            let works = hooks.is_some_and(|hooks| hooks.body.is_some());
-            let gone = match (entered.first == entered.last, works) {
-                (true, _) => before.first..=before.last,
-                // It has what it did when it was left, and each time is one of its own.
-                (false, false) => before.last..=before.last,
-                (false, true) => continue,
-            };
-            for number in gone {
-                // What flows in it did is undone with the data that they have by then.
-                if !self.ground.owes_flows(stage.as_str(), number) {
-                    self.ground.forget_visit(stage.as_str(), number);
-                }
-            }
-        }
-    }
-
-    /// Answers, when what the guide has said so far is durable.
-    pub(super) fn owe(&mut self, answering: Answering, answer: Result<Answer, Refused>) {
-        let answer = match answer {
-            Ok(Answer::At(Some(to))) if !self.is_outermost() => {
-                Ok(Answer::Inside(path_of(self.ground.base()), to))
-            }
-            answer => answer,
-        };
-        match self.committing.back_mut() {
-            Some(newest) => newest.owed.push((answering, answer)),
-            None => give(vec![(answering, answer)]),
         }
     }
 
