@@ -516,3 +516,28 @@ async fn what_a_step_says_is_written_at_most_once_a_second() {
     guide.next().await.unwrap();
     assert_eq!(super::commits(&world).await - before, 4);
 }
+
+// Whoever waits for it to have ended sees it end.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_is_shown_as_being_done_until_it_is() {
+    let flow = flow([
+        stage("a").start().to("b"),
+        stage("b")
+            .body(|_| copies())
+            .undo_step("have", takes_back)
+            .to("c"),
+        stage("c").terminal(),
+    ]);
+    let guide = started(&World::new(), &flow).await;
+    guide.next().await.unwrap();
+    let mut changes = guide.watch();
+    let rolling = tokio::spawn(guide.rollback().into_future());
+    loop {
+        let view = changes.next().await.unwrap();
+        if view.status == Status::Idle {
+            break;
+        }
+        assert!(view.busy || view.status != Status::RollingBack, "{view:#?}");
+    }
+    rolling.await.unwrap().unwrap();
+}

@@ -441,7 +441,9 @@ impl<S: FlowState> Guide<S> {
     }
 
     fn shown(&self) -> Arc<View<S>> {
-        let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
+        // Also while what it led to is on its way into the store.
+        let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body)
+            || self.committing.iter().any(|next| !next.follows);
         let view = View::of(&self.flow, &self.durable, busy);
         let mut view = self.at_work(view, &self.durable.position);
         if !self.is_outermost() {
