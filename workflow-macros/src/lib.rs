@@ -328,7 +328,7 @@ fn expand_guided(args: TokenStream, item: TokenStream) -> TokenStream {
     };
     let (attrs, ty) = (written.attrs.clone(), written.ty.clone());
     let mut guided = model::check_guided(written, &name, options, &mut errors);
-    model::find_undos(&mut guided, &krate);
+    model::look_into_code(&mut guided, &krate);
     let watched = lock::check_guided(&guided, &name, &mut errors);
     let expanded = expand::guided(&attrs, &ty, &guided, &krate);
     with(errors, quote!(#expanded #watched))

@@ -368,3 +368,20 @@ async fn a_workflow_waits_for_a_guide_that_it_names() {
     }
     assert_eq!(run.result().await.unwrap(), "flowers None");
 }
+
+#[test]
+fn the_sites_of_the_stages_code_are_known_to_the_program() {
+    let paths: Vec<_> = Order::SITES.iter().map(|site| site.path).collect();
+    let own = [
+        "pay[]/bank",
+        "pay[]/charge",
+        "pay[]/both",
+        "pay[]/both/mail/mail",
+    ];
+    assert!(own.iter().all(|path| paths.contains(path)), "{paths:?}");
+    assert!(
+        Order::SITES
+            .iter()
+            .all(|site| site.file.ends_with("attribute.rs"))
+    );
+}

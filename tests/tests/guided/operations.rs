@@ -8,7 +8,7 @@ use workflow::guided::{
 };
 use workflow::operation::{self, Indicator, Progress, Snapshot, Undo, feedback};
 use workflow::{Failure, FailureKind, Fragment, blocked, current_step, fragment, join, step};
-use workflow_tests::{Fault, FaultStore, World, pass};
+use workflow_tests::{Fault, FaultStore, SlowStore, World, late, pass};
 
 use super::{Effect, Form, Unlucky, engine, flow, have, killed, rested, started, trace};
 
@@ -528,8 +528,15 @@ async fn a_rollback_is_shown_as_being_done_until_it_is() {
             .to("c"),
         stage("c").terminal(),
     ]);
-    let guide = started(&World::new(), &flow).await;
+    let world = World::new();
+    let store = SlowStore::over(&world.store);
+    let engine = workflow::Engine::builder().store(store.clone());
+    let engine = engine.clock(world.clock()).guided(&flow);
+    let engine = engine.build().await.unwrap();
+    let guide = engine.guided(&flow, "g").start(Form::default());
+    let guide = guide.await.unwrap();
     guide.next().await.unwrap();
+    late(&store.appends, [5; 30]);
     let mut changes = guide.watch();
     let rolling = tokio::spawn(guide.rollback().into_future());
     loop {

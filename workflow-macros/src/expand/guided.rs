@@ -36,6 +36,8 @@ pub(crate) fn guided(
     } else {
         flow(guided, ty, &library, &private, krate)
     };
+    let sites = guided.stages.iter().filter(|stage| !stage.sites.is_empty());
+    let sites = sites.map(|stage| super::workflow::listed(&stage.sites, krate));
     // What the compiler says about the item as a whole, such as that the data cannot be recorded, it says at the type.
     let at = name.span().resolved_at(Span::call_site());
     let trait_ = respan(library.clone(), at);
@@ -43,6 +45,7 @@ pub(crate) fn guided(
     let implements = quote! {
         type Stage = #name;
         const GRAPH: #library::Graph = #graph;
+        const SITES: &'static [#krate::Site] = &[#(#sites),*];
 
         fn flow() -> &'static #library::Flow<Self> { #flow }
     };

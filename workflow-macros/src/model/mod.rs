@@ -23,7 +23,7 @@ use syn::Attribute;
 use crate::diagnostics::Place;
 
 pub(crate) use self::guided::{
-    Code, FlowOptions, Guided, Kept, Stage, check_guided, find_undos, type_name,
+    Code, FlowOptions, Guided, Kept, Stage, check_guided, look_into_code, type_name,
 };
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::outline::{Body, Jump, Part, has_site};

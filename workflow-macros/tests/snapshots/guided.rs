@@ -128,6 +128,15 @@ impl workflow::guided::Guided for Project {
         ];
         workflow::guided::Graph::fixed(NODES)
     };
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site {
+            name: "make",
+            kind: workflow::Kind::Call,
+            path: "make[]/make",
+            file: ::core::file!(),
+            line: 1,
+        },
+    ];
     fn flow() -> &'static workflow::guided::Flow<Self> {
         static __WORKFLOW_FLOW: workflow::__private::OnceLock<
             workflow::guided::Flow<Project>,

@@ -21,7 +21,7 @@ use super::view::View;
 use super::{run, standing};
 use crate::context::{self, Input};
 use crate::engine::{Engine, EngineBuilder, Entry, StartError};
-use crate::replay::{InvalidRunId, Location, RunId, RunKey};
+use crate::replay::{InvalidRunId, Location, RunId, RunKey, Site};
 use crate::store::{Loaded, StoreError};
 
 /// Why a guide was not opened.
@@ -104,20 +104,25 @@ pub enum OpenError {
 impl EngineBuilder {
     /// Adds the flow that `#[guided]` describes on this type.
     pub fn guide<F: Guided>(self) -> Self {
-        self.guided(F::flow())
+        self.flow(F::flow(), F::SITES)
     }
 
     /// Adds a flow.
     pub fn guided<S: FlowState>(self, flow: &Flow<S>) -> Self {
+        self.flow(flow, &[])
+    }
+
+    fn flow<S: FlowState>(self, flow: &Flow<S>, sites: &'static [Site]) -> Self {
         // The names of what an engine knows live as long as the program, and so does a definition.
         let name = Box::leak(flow.name().to_owned().into_boxed_str());
         let of = flow.clone();
         self.entry(Entry {
             name,
-            sites: &[],
+            sites,
             path: std::any::type_name::<Flow<S>>(),
             states: Vec::new,
             run: Arc::new(move |args| Ok(run::body(&of, args))),
+            // A guide undoes what it did by itself.
             undos: &[],
             alive: Some(Arc::new(standing::alive(flow))),
         })

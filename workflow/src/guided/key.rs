@@ -5,6 +5,7 @@ use std::fmt;
 use super::flow::{Flow, FlowState};
 use super::graph::Graph;
 use super::position::StageName;
+use crate::replay::Site;
 
 /// What a stage is called in code: a [`StageName`], or an enum of the stages of one flow.
 pub trait StageKey: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
@@ -37,6 +38,9 @@ pub trait Guided: FlowState {
 
     /// Its shape.
     const GRAPH: Graph;
+
+    /// The sites of the code of its stages, with the stage before their paths: `create[]/publish`. They are what a preflight shows of them.
+    const SITES: &'static [Site] = &[];
 
     /// The flow itself.
     fn flow() -> &'static Flow<Self>;

@@ -6,10 +6,10 @@ pub(crate) mod rules;
 mod told;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::ToTokens as _;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, Type};
 
 pub(crate) use self::options::FlowOptions;
+use super::Site;
 use super::walk::{Undo, Undos};
 use super::{name, walk};
 use crate::diagnostics::{Errors, Place};
@@ -63,6 +63,8 @@ pub(crate) struct Stage {
     pub(crate) undo_unfinished: bool,
     /// What takes steps of its code back.
     pub(crate) undos: Vec<Undo>,
+    /// The sites of its code, with the stage before them: `create[]/publish`.
+    pub(crate) sites: Vec<Site>,
 }
 
 /// A way to another stage.
@@ -156,8 +158,8 @@ pub(crate) fn check_guided(
     }
 }
 
-/// Finds what takes steps of the stages' code back. What is wrong with that code is said where it is expanded.
-pub(crate) fn find_undos(guided: &mut Guided, krate: &TokenStream) {
+/// Finds the sites of the stages' code, and what takes steps of it back. What is wrong with that code is said where it is expanded.
+pub(crate) fn look_into_code(guided: &mut Guided, krate: &TokenStream) {
     for member in &guided.members {
         let Kept::Body(function, _) = member else {
             continue;
@@ -165,10 +167,6 @@ pub(crate) fn find_undos(guided: &mut Guided, krate: &TokenStream) {
         let Body::Block(block) = &function.body else {
             continue;
         };
-        let written = block.to_token_stream().to_string();
-        if !written.contains("undo") {
-            continue;
-        }
         let (mut block, mut unsaid) = (block.clone(), Errors::default());
         let walked = walk(
             &mut block,
@@ -183,6 +181,10 @@ pub(crate) fn find_undos(guided: &mut Guided, krate: &TokenStream) {
         let stage = guided.stages.iter_mut().find(|it| it.function == *name);
         if let Some(stage) = stage {
             stage.undos = walked.undos;
+            stage.sites = walked.sites;
+            for site in &mut stage.sites {
+                site.path = format!("{}[]/{}", stage.name, site.path);
+            }
         }
     }
 }
@@ -312,6 +314,7 @@ impl Stage {
             undo: None,
             undo_unfinished: false,
             undos: Vec::new(),
+            sites: Vec::new(),
             name: called,
         }
     }
