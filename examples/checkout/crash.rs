@@ -9,7 +9,7 @@ use workflow::store::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
     RunFilter, RunRow, Store, StoreError,
 };
-use workflow::{RedbStore, RunId, Timestamp};
+use workflow::{Payload, RedbStore, RunId, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Crashing {
@@ -105,6 +105,19 @@ impl Store for Crashing {
 
     fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
         self.store.answer(request)
+    }
+
+    fn value<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Payload>, StoreError>> {
+        self.store.value(key)
+    }
+
+    fn values<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>> {
+        self.store.values(prefix, after, limit)
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -80,6 +80,30 @@ macro_rules! pass_on {
     (@ $below:tt answer) => {
         $crate::pass_on!(@ $below answer(request: u128) -> Option<workflow::store::Answer>);
     };
+    (@ $below:tt value) => {
+        fn value<'a>(
+            &'a self,
+            key: &'a str,
+        ) -> workflow::store::BoxFuture<
+            'a,
+            Result<Option<workflow::Payload>, workflow::store::StoreError>,
+        > {
+            self.$below.value(key)
+        }
+    };
+    (@ $below:tt values) => {
+        fn values<'a>(
+            &'a self,
+            prefix: &'a str,
+            after: Option<&'a str>,
+            limit: usize,
+        ) -> workflow::store::BoxFuture<
+            'a,
+            Result<Vec<(String, workflow::Payload)>, workflow::store::StoreError>,
+        > {
+            self.$below.values(prefix, after, limit)
+        }
+    };
     (@ $below:tt close) => {
         $crate::pass_on!(@ $below close() -> ());
     };

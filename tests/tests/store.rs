@@ -48,7 +48,7 @@ fn open(disk: &Disk) -> Arc<RedbStore> {
     Arc::new(
         RedbStore::builder()
             .fold_threshold(500)
-            .open_backend(move || Ok(disk.backend()))
+            .open_backend(move |file| Ok(disk.backend(file)))
             .unwrap(),
     )
 }
@@ -115,8 +115,10 @@ mod redb_in_a_file {
         }
 
         fn crash(&mut self, _: &Arc<RedbStore>) -> Arc<RedbStore> {
-            let name = |opening| self.directory.path().join(format!("{opening}.redb"));
-            std::fs::copy(name(self.opening), name(self.opening + 1)).unwrap();
+            let name = |opening, end| self.directory.path().join(format!("{opening}.redb{end}"));
+            for end in ["", "-log"] {
+                std::fs::copy(name(self.opening, end), name(self.opening + 1, end)).unwrap();
+            }
             self.opening += 1;
             self.open()
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use redb::{Database, TableDefinition, TableHandle};
 use workflow::RunId;
 use workflow::replay::{
     Body, CodeId, Ended, Failure, FailureKind, Finished, Kind, Location, Message, NewMessage,
@@ -24,12 +24,12 @@ use workflow::store::encoding::{
 };
 use workflow::store::{
     Answer, Appended, CHILD_ENDED, DeadLetter, NewRun, Post, RedbStore, Rewrite, RunPatch, RunRow,
-    Store, StoreError,
+    Store, StoreError, StoreFile,
 };
 
 mod store_disk;
 use store_disk::scene::{block_on, create, open, step};
-use store_disk::{Disk, Left};
+use store_disk::{Disk, Fault, Left};
 
 mod store_samples;
 use store_samples::{
@@ -285,23 +285,29 @@ fn check(store: &RedbStore) {
     );
 }
 
-/// The journal of a file that was not closed.
+/// The bodies of the frames in a log whose store was never folded.
+fn commits(log: &[u8]) -> Vec<Bytes> {
+    let number = |at: usize| u64::from_le_bytes(log[at..at + 8].try_into().unwrap());
+    let mut commits = Vec::new();
+    let mut at = 4096;
+    while log[at..].starts_with(b"wflg") {
+        assert_eq!(number(at + 16), commits.len() as u64);
+        let start = at + 48;
+        let end = start + usize::try_from(number(at + 8)).unwrap();
+        commits.push(Bytes::copy_from_slice(&log[start..end]));
+        at = end.next_multiple_of(16);
+    }
+    commits
+}
+
+/// The log of a store that was not closed. What is in a frame was a value of the journal in format 1.
 #[test]
-fn a_journal_with_messages_is_written_and_read_as_it_always_was() {
+fn a_commit_with_messages_is_written_and_read_as_it_always_was() {
     let disk = Disk::default();
     let store = open(&disk).unwrap();
     everything(&store);
     check(&store);
-    let copy = disk.after_power_cut(Left::All);
-    let database = Database::builder()
-        .create_with_backend(copy.backend())
-        .unwrap();
-    let journal = database.begin_read().unwrap().open_table(JOURNAL).unwrap();
-    let found: Vec<_> = journal
-        .iter()
-        .unwrap()
-        .map(|entry| Bytes::copy_from_slice(entry.unwrap().1.value()))
-        .collect();
+    let found = commits(&disk.bytes(StoreFile::Log));
     let golden = golden("journal", &found);
     assert_eq!(found, golden);
 
@@ -309,9 +315,13 @@ fn a_journal_with_messages_is_written_and_read_as_it_always_was() {
     block_on(open(&disk).unwrap().close()).unwrap();
     {
         let database = Database::builder()
-            .create_with_backend(disk.backend())
+            .create_with_backend(disk.backend(StoreFile::Tables))
             .unwrap();
         let txn = database.begin_write().unwrap();
+        txn.open_table(TableDefinition::<&str, u128>::new("workflow.meta"))
+            .unwrap()
+            .insert("format", 1)
+            .unwrap();
         let mut journal = txn.open_table(JOURNAL).unwrap();
         for (commit, value) in golden.iter().enumerate() {
             journal.insert(commit as u64, &value[..]).unwrap();
@@ -328,12 +338,39 @@ fn a_journal_with_messages_is_written_and_read_as_it_always_was() {
         }
         txn.commit().unwrap();
     }
+    for cut in 0..60 {
+        // Also when the first opening by this program is cut off.
+        let cut_off = disk.after_power_cut(Left::All);
+        cut_off.fault(cut, Fault::PowerCut);
+        drop(open(&cut_off));
+        let store = open(&cut_off.after_power_cut(Left::Some(cut))).unwrap();
+        check(&store);
+    }
     let store = open(&disk).unwrap();
     check(&store);
     store.fold().unwrap();
     check(&store);
     block_on(store.close()).unwrap();
     check(&open(&disk).unwrap());
+}
+
+/// A commit that writes values of the application.
+#[test]
+fn a_commit_with_values_is_written_as_it_always_was() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let (mut owner, begin) = create(&store, "a");
+    block_on(store.append(begin)).unwrap();
+    let mut append = step(&mut owner, "one");
+    let values = [("k".to_owned(), Some(payload())), ("gone".to_owned(), None)];
+    append.posts = vec![Post::Values(values.into())];
+    block_on(store.append(append)).unwrap();
+    let copy = disk.after_power_cut(Left::All);
+    let found = commits(&copy.bytes(StoreFile::Log));
+    assert_eq!(golden("journal_values", &found), found);
+    let store = open(&copy).unwrap();
+    assert_eq!(block_on(store.value("k")).unwrap(), Some(payload()));
+    assert_eq!(block_on(store.value("gone")).unwrap(), None);
 }
 
 #[test]
@@ -581,17 +618,8 @@ fn a_journal_with_rewrites_is_written_and_read_as_it_always_was() {
     let rewritten = block_on(store.rewrite(vec![rewrite]));
     assert_eq!(rewritten.unwrap(), Appended::Applied);
     let copy = disk.after_power_cut(Left::All);
-    let database = Database::builder()
-        .create_with_backend(copy.backend())
-        .unwrap();
-    let journal = database.begin_read().unwrap().open_table(JOURNAL).unwrap();
-    let found: Vec<_> = journal
-        .iter()
-        .unwrap()
-        .map(|entry| Bytes::copy_from_slice(entry.unwrap().1.value()))
-        .collect();
+    let found = commits(&copy.bytes(StoreFile::Log));
     assert_eq!(golden("journal_rewrite", &found), found);
-    drop((journal, database));
     let store = open(&copy).unwrap();
     let loaded = block_on(store.load(owner.run)).unwrap().unwrap();
     assert_eq!(loaded.history.len(), 1);

@@ -8,7 +8,7 @@
 use std::fs;
 
 use redb::{Database, TableDefinition};
-use workflow::store::{RedbStore, Store, StoreError};
+use workflow::store::{RedbStore, Store, StoreError, StoreFile};
 
 mod store_disk;
 use store_disk::scene::{block_on, start};
@@ -70,7 +70,7 @@ fn a_file_of_a_newer_format_is_left_alone() {
             error,
             StoreError::NewerFormat {
                 found: 9,
-                supported: 1,
+                supported: 2,
                 ..
             }
         ),
@@ -115,13 +115,14 @@ fn a_damaged_file_that_was_not_closed_is_told_so_too() {
     block_on(start(&store, "open"));
     let killed = directory.path().join("killed.redb");
     let mut bytes = fs::read(&path).unwrap();
+    let log = fs::read(directory.path().join("s.redb-log")).unwrap();
+    let killed_log = directory.path().join("killed.redb-log");
     fs::write(&killed, &bytes).unwrap();
-    assert!(
-        RedbStore::open(&killed).is_ok(),
-        "without damage it is repaired"
-    );
+    fs::write(&killed_log, &log).unwrap();
+    assert!(RedbStore::open(&killed).is_ok(), "without damage it opens");
     bytes[4096..].fill(0x5a);
     fs::write(&killed, &bytes).unwrap();
+    fs::write(&killed_log, &log).unwrap();
     let error = refused(&killed);
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
 }
@@ -185,14 +186,17 @@ fn a_file_whose_creation_is_cut_off_anywhere_becomes_a_store() {
         let disk = Disk::default();
         disk.fault(cut, Fault::PowerCut);
         let backend = disk.clone();
-        let opened = RedbStore::builder().open_backend(move || Ok(backend.backend()));
+        let opened = RedbStore::builder().open_backend(move |file| Ok(backend.backend(file)));
         created = opened.is_ok();
         for (turn, left) in [Left::Nothing, Left::All, Left::Some(cut + 1)]
             .into_iter()
             .enumerate()
         {
             let path = directory.path().join(format!("{cut}-{turn}.redb"));
-            fs::write(&path, disk.after_power_cut(left).bytes()).unwrap();
+            let left_there = disk.after_power_cut(left);
+            fs::write(&path, left_there.bytes(StoreFile::Tables)).unwrap();
+            let log = directory.path().join(format!("{cut}-{turn}.redb-log"));
+            fs::write(log, left_there.bytes(StoreFile::Log)).unwrap();
             let store = RedbStore::open(&path);
             let store = store.unwrap_or_else(|error| panic!("cut at {cut}, {left:?}: {error}"));
             block_on(start(&store, "a"));
@@ -210,9 +214,9 @@ fn a_file_that_only_begins_like_a_creation_that_was_cut_off_is_left_alone() {
     // After the length, the header without its first bytes, and their sync.
     disk.fault(2, Fault::PowerCut);
     let backend = disk.clone();
-    let opened = RedbStore::builder().open_backend(move || Ok(backend.backend()));
+    let opened = RedbStore::builder().open_backend(move |file| Ok(backend.backend(file)));
     assert!(opened.is_err());
-    let mut bytes = disk.bytes();
+    let mut bytes = disk.bytes(StoreFile::Tables);
     assert!(bytes[..9].iter().all(|byte| *byte == 0) && bytes.iter().any(|byte| *byte != 0));
     let last = bytes.len() - 1;
     for at in [9, 100, last] {

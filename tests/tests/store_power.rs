@@ -159,7 +159,7 @@ mod failing_disks {
     #[test]
     fn a_write_that_fails_once_is_not_seen_by_anyone() {
         for fault in [Fault::Hiccup, Fault::Lie] {
-            for after in 0..12 {
+            for after in 0..6 {
                 let disk = Disk::default();
                 let store = open(&disk).unwrap();
                 let mut owner = block_on(start(&store, "a"));

@@ -197,7 +197,7 @@ fn a_power_cut_at_every_operation_leaves_batches_with_all_their_posts_or_none() 
     assert_eq!((sure.posted, sure.delivered, sure.taken), (4, 4, 2));
     let operations = disk.done() - before;
     drop(store);
-    assert!(operations > 60, "the workload writes: {operations}");
+    assert!(operations > 40, "the workload writes: {operations}");
     for cut in 0..operations {
         let disk = Disk::default();
         let store = open(&disk).unwrap();

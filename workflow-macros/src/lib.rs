@@ -187,6 +187,7 @@ fn guarded(
 }
 
 fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
     let mut function = match parse(item, "workflow") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -209,7 +210,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model.given(),
         model::Undos::Own,
         &krate,
@@ -222,6 +223,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
             ident: &function.sig.ident,
             parameters: &model.parameters,
             walked: &walked,
+            written: &written,
         },
         &mut errors,
     );
@@ -251,6 +253,7 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
     let mut function = match parse(item, "fragment") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -271,7 +274,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model::lent(&function.sig),
         if options.is_body {
             model::Undos::OfFlow
@@ -288,6 +291,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
             ident: &function.sig.ident,
             parameters: &[],
             walked: &walked,
+            written: &written,
         },
         &mut errors,
     );

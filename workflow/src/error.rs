@@ -39,6 +39,14 @@ pub enum Error {
         /// Why not.
         detail: String,
     },
+    /// What a step put into the store is not of the type asked for.
+    #[error("the value of `{key}` does not decode: {detail}")]
+    Value {
+        /// Its key.
+        key: String,
+        /// Why not.
+        detail: String,
+    },
     /// It could not be started.
     #[error(transparent)]
     Start(StartError),

@@ -141,8 +141,8 @@ pub use workflow_macros::{fragment, lock, step, workflow};
 pub use codec::{Codec, Json};
 pub use context::{
     Blocked, Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay,
-    Output, Random, Recorded, Request, Step, ToRun, Won, Workflow, blocked, critical, current_step,
-    try_current_step,
+    Output, PutError, Random, Recorded, Request, Step, ToRun, Won, Workflow, blocked, critical,
+    current_step, try_current_step,
 };
 #[cfg(feature = "engine")]
 pub use engine::{

@@ -257,6 +257,8 @@ macro_rules! version {
 /// What is recorded of it, and of everything under it, is passed over and deleted. It may stand anywhere in the scope. When no
 /// run needs it any more the line may go; a site of that name must not come back while one does.
 ///
+/// A name that is no word of Rust, as an option may give one, stands in quotes: `removed!("greet-again", kind = "step")`.
+///
 /// If it had an undo, runs in which it was done still need that when they fail: `removed!(hotel, kind = "step", undo = cancel);`
 /// takes what `#[step(undo(..))]` took.
 #[macro_export]

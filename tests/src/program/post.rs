@@ -407,6 +407,7 @@ pub(super) fn posted(store: &MemoryStore, sent: Sent, now: Timestamp) -> Post {
             keep_until: now.after(KEPT),
         },
         Sent::Cancel(id) => Post::Cancel(id),
+        Sent::Values(values) => Post::Values(values),
         Sent::Answer { request, reply } => Post::Answer {
             request,
             answer: Answer::Reply(reply),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use workflow::store::StoreError;
 use workflow::{Engine, Failure, RunState, step, workflow};
 use workflow_tests::{Counter, World, pass};
 
@@ -134,4 +135,86 @@ async fn a_stale_owner_writes_nothing_and_does_not_fail_the_run() {
         Err(workflow::Error::Cancelled(_))
     ));
     engine.shutdown(Duration::ZERO).await.unwrap();
+}
+
+// UA-32: one process owns the store. The one that comes while the other drains is told so, and then finds all of it.
+#[tokio::test]
+async fn a_process_that_comes_while_another_drains_is_refused_and_then_strands_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("runs.redb");
+    let calls = Counter::default();
+    let builder = || Engine::builder().state(calls.clone()).workflow(short);
+    let first = builder().open(&path).await.unwrap();
+    for run in 0..5 {
+        first.start(format!("r{run}"), short()).await.unwrap();
+    }
+    let (second, drained) = tokio::join!(
+        async { builder().open(&path).await.map(drop) },
+        first.shutdown(Duration::ZERO)
+    );
+    drained.unwrap();
+    assert!(
+        matches!(
+            second,
+            Ok(()) | Err(workflow::BuildError::Store(StoreError::Locked { .. }))
+        ),
+        "{second:?}"
+    );
+    let second = builder().open(&path).await.unwrap();
+    for run in 0..5 {
+        let run = second.attach::<short>(format!("r{run}")).await.unwrap();
+        run.result().await.unwrap();
+    }
+    second.shutdown(Duration::ZERO).await.unwrap();
+}
+
+#[workflow]
+async fn short(#[state] calls: Counter) -> Result<usize, Failure> {
+    quick(&calls).await
+}
+
+#[step]
+async fn other(calls: &Counter) -> usize {
+    calls.hit()
+}
+
+/// The same workflow as a later program has it.
+mod later {
+    use super::*;
+
+    #[workflow(name = "working", shared_name)]
+    pub(super) async fn changed(#[state] calls: Counter) -> Result<usize, Failure> {
+        other(&calls).await
+    }
+}
+
+// UA-34: there is room for one run in memory, and the one that was between two steps cannot go on.
+#[tokio::test(start_paused = true)]
+async fn a_run_recovered_between_its_steps_goes_on_or_is_parked_and_makes_room_for_the_next() {
+    for changed in [false, true] {
+        let (world, calls) = (World::new(), Counter::default());
+        let first = engine(&world, &calls).await;
+        first.start("between", working()).await.unwrap();
+        pass(10).await;
+        drop(first);
+        let builder = world.crash().engine().in_memory(1).state(calls.clone());
+        let builder = builder.workflow(short);
+        let second = if changed {
+            builder.workflow(later::changed)
+        } else {
+            builder.workflow(working)
+        };
+        let second = second.build().await.unwrap();
+        let next = second.start("next", short()).await.unwrap();
+        pass(5_000).await;
+        assert!(next.try_result().await.unwrap().is_some(), "{changed}");
+        let status = second.status("between").await.unwrap();
+        if changed {
+            assert_eq!(status.state, RunState::Parked);
+            let why = status.parked.unwrap().detail;
+            assert!(why.contains("`other`") || why.contains("other"), "{why}");
+        } else {
+            assert_eq!(status.state, RunState::Completed);
+        }
+    }
 }

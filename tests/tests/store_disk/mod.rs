@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use redb::StorageBackend;
+use workflow::store::StoreFile;
 
 pub(crate) mod scene;
 
-/// The disk. Clones are the same disk.
+/// The disk, with the files of one store. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Disk(Arc<Mutex<Image>>);
 
 #[derive(Debug, Default)]
 struct Image {
-    live: Vec<u8>,
-    durable: Vec<u8>,
-    unsynced: Vec<Change>,
+    tables: Bytes,
+    log: Bytes,
     /// Changes and syncs so far.
     done: u64,
     syncs: u64,
@@ -27,11 +27,22 @@ struct Image {
     synced_by: Option<ThreadId>,
 }
 
+/// A file.
+#[derive(Debug, Default, Clone)]
+struct Bytes {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<Change>,
+}
+
 #[derive(Debug, Clone)]
 enum Change {
     Write(u64, Vec<u8>),
     Length(u64),
 }
+
+/// What a disk writes whole or not at all.
+const SECTOR: usize = 512;
 
 /// What happens at an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +64,7 @@ pub(crate) enum Left {
     Nothing,
     /// All.
     All,
-    /// Those that the dice say.
+    /// Those that the dice say; of some, some sectors.
     Some(u64),
 }
 
@@ -61,27 +72,13 @@ impl Disk {
     /// What one would find after the power came back.
     pub(crate) fn after_power_cut(&self, left: Left) -> Self {
         let image = self.lock();
-        let mut bytes = image.durable.clone();
-        let mut dice = match left {
+        let mut dice = Dice(match left {
             Left::Some(seed) => seed | 1,
             _ => 1,
-        };
-        for change in &image.unsynced {
-            dice ^= dice << 13;
-            dice ^= dice >> 7;
-            dice ^= dice << 17;
-            let stays = match left {
-                Left::Nothing => false,
-                Left::All => true,
-                Left::Some(_) => dice % 2 == 0,
-            };
-            if stays {
-                change.apply(&mut bytes);
-            }
-        }
+        });
         Self(Arc::new(Mutex::new(Image {
-            live: bytes.clone(),
-            durable: bytes,
+            tables: image.tables.after_power_cut(left, &mut dice),
+            log: image.log.after_power_cut(left, &mut dice),
             ..Image::default()
         })))
     }
@@ -110,12 +107,21 @@ impl Disk {
         self.lock().failed
     }
 
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.lock().live.clone()
+    pub(crate) fn bytes(&self, file: StoreFile) -> Vec<u8> {
+        self.lock().file(file).live.clone()
     }
 
-    pub(crate) fn backend(&self) -> impl StorageBackend + use<> {
-        Backend(self.clone())
+    /// A disk on which these are the files.
+    pub(crate) fn of(tables: Vec<u8>, log: Vec<u8>) -> Self {
+        Self(Arc::new(Mutex::new(Image {
+            tables: Bytes::of(tables),
+            log: Bytes::of(log),
+            ..Image::default()
+        })))
+    }
+
+    pub(crate) fn backend(&self, file: StoreFile) -> impl StorageBackend + use<> {
+        Backend(self.clone(), file)
     }
 
     /// The disk that panics does so under the lock, too.
@@ -123,18 +129,77 @@ impl Disk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: Change) -> io::Result<()> {
+    fn change(&self, file: StoreFile, change: Change) -> io::Result<()> {
         let mut image = self.lock();
         let outcome = image.next();
         if outcome.is_ok() || image.lied() {
-            change.apply(&mut image.live);
-            image.unsynced.push(change);
+            let bytes = image.file(file);
+            change.apply(&mut bytes.live);
+            bytes.unsynced.push(change);
         }
         outcome
     }
 }
 
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+impl Bytes {
+    fn of(bytes: Vec<u8>) -> Self {
+        Self {
+            live: bytes.clone(),
+            durable: bytes,
+            unsynced: Vec::new(),
+        }
+    }
+
+    fn after_power_cut(&self, left: Left, dice: &mut Dice) -> Self {
+        let mut bytes = self.durable.clone();
+        for change in &self.unsynced {
+            match left {
+                Left::Nothing => {}
+                Left::All => change.apply(&mut bytes),
+                Left::Some(_) => match (dice.roll() % 4, change) {
+                    (0, _) => {}
+                    (1, Change::Write(offset, data)) => tear(*offset, data, dice, &mut bytes),
+                    _ => change.apply(&mut bytes),
+                },
+            }
+        }
+        Self::of(bytes)
+    }
+}
+
+/// Writes those sectors that the dice say.
+fn tear(offset: u64, data: &[u8], dice: &mut Dice, bytes: &mut Vec<u8>) {
+    let start = usize::try_from(offset).unwrap();
+    let first = SECTOR - start % SECTOR;
+    let (head, rest) = data.split_at(first.min(data.len()));
+    let mut at = offset;
+    for part in std::iter::once(head).chain(rest.chunks(SECTOR)) {
+        if dice.roll().is_multiple_of(2) {
+            Change::Write(at, part.to_vec()).apply(bytes);
+        }
+        at += part.len() as u64;
+    }
+}
+
 impl Image {
+    fn file(&mut self, file: StoreFile) -> &mut Bytes {
+        match file {
+            StoreFile::Tables => &mut self.tables,
+            StoreFile::Log => &mut self.log,
+        }
+    }
+
     fn next(&mut self) -> io::Result<()> {
         self.done += 1;
         match self.fault {
@@ -170,17 +235,18 @@ impl Change {
 }
 
 #[derive(Debug)]
-struct Backend(Disk);
+struct Backend(Disk, StoreFile);
 
 impl StorageBackend for Backend {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.lock().live.len() as u64)
+        Ok(self.0.lock().file(self.1).live.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let image = self.0.lock();
+        let mut image = self.0.lock();
         let start = usize::try_from(offset).unwrap();
         let bytes = image
+            .file(self.1)
             .live
             .get(start..start + out.len())
             .ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -189,20 +255,24 @@ impl StorageBackend for Backend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.change(Change::Length(len))
+        self.0.change(self.1, Change::Length(len))
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.change(Change::Write(offset, data.to_vec()))
+        self.0.change(self.1, Change::Write(offset, data.to_vec()))
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut image = self.0.lock();
         let outcome = image.next();
         if outcome.is_ok() || image.lied() {
-            let Image { live, durable, .. } = &mut *image;
+            let Bytes {
+                live,
+                durable,
+                unsynced,
+            } = image.file(self.1);
             durable.clone_from(live);
-            image.unsynced.clear();
+            unsynced.clear();
         }
         image.syncs += u64::from(outcome.is_ok());
         image.synced_by = Some(thread::current().id());

@@ -75,7 +75,7 @@ pub(crate) async fn start(store: &RedbStore, id: &str) -> Owner {
 
 pub(crate) fn open(disk: &Disk) -> Result<RedbStore, StoreError> {
     let disk = disk.clone();
-    RedbStore::builder().open_backend(move || Ok(disk.backend()))
+    RedbStore::builder().open_backend(move |file| Ok(disk.backend(file)))
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {

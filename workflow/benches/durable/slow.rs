@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use redb::StorageBackend;
 use redb::backends::FileBackend;
+use workflow::store::StoreFile;
 use workflow::{Engine, RedbStore};
 
 use crate::ours::{id, steps};
@@ -27,8 +28,13 @@ pub(crate) fn lateness(dir: &Path, runs: usize, ticks: usize) -> (f64, f64) {
         .enable_all()
         .build()
         .expect("a runtime starts");
-    let path = dir.join("slow.redb");
-    let store = RedbStore::builder().open_backend(move || SlowDisk::open(&path));
+    let (tables, log) = (dir.join("slow.redb"), dir.join("slow.redb-log"));
+    let store = RedbStore::builder().open_backend(move |file| {
+        SlowDisk::open(match file {
+            StoreFile::Tables => &tables,
+            StoreFile::Log => &log,
+        })
+    });
     let store = store.expect("the store opens");
     runtime.block_on(async {
         let builder = Engine::builder().workflow(steps).store(store);

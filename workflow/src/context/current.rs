@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::derived::{self, Purpose};
@@ -62,21 +63,37 @@ struct Inner {
     watch: Option<Arc<dyn Watching>>,
     /// What it was released with, as JSON.
     released: Option<String>,
+    /// What it puts into the store; absent where nobody would write it.
+    values: Option<Mutex<Vec<Put>>>,
+}
+
+/// A key, and the JSON of its value; without one the key is removed.
+pub(crate) type Put = (String, Option<Vec<u8>>);
+
+/// Why a value was not put.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PutError {
+    /// It cannot be written as JSON.
+    #[error("the value for `{key}` cannot be written as JSON")]
+    Encode {
+        /// Its key.
+        key: String,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// What runs is not a step, nor the undo of one.
+    #[error(
+        "`{key}` cannot be put here: only a step and the undo of a step write values with their record"
+    )]
+    NoRecord {
+        /// Its key.
+        key: String,
+    },
 }
 
 impl CurrentStep {
-    pub(crate) fn new(
-        run: RunId,
-        location: Location,
-        attempt: Attempt,
-        deadline: Option<Timestamp>,
-        seed: (u128, u32),
-    ) -> Self {
-        let origin = location.clone();
-        Self::derived(run, location, origin, attempt, deadline, seed)
-    }
-
-    /// The same, with a key that is derived as at another location.
+    /// One whose key is derived as at `origin`.
     pub(super) fn derived(
         run: RunId,
         location: Location,
@@ -85,18 +102,22 @@ impl CurrentStep {
         deadline: Option<Timestamp>,
         seed: (u128, u32),
     ) -> Self {
-        Self(Arc::new(Inner {
-            run,
-            location,
-            origin,
-            number: attempt.number,
-            deadline,
-            last: attempt.last,
-            seed,
-            cancellation: Cancellation::default(),
-            watch: None,
-            released: None,
-        }))
+        let mut inner = Inner::new(run, location, origin, attempt, deadline, seed);
+        inner.values = None;
+        Self(Arc::new(inner))
+    }
+
+    /// One whose key is derived as at `origin`, and whose values are written with its record.
+    pub(crate) fn recorded(
+        run: RunId,
+        location: Location,
+        origin: Location,
+        attempt: Attempt,
+        deadline: Option<Timestamp>,
+        seed: (u128, u32),
+    ) -> Self {
+        let inner = Inner::new(run, location, origin, attempt, deadline, seed);
+        Self(Arc::new(inner))
     }
 
     /// The same, watched by somebody.
@@ -116,8 +137,9 @@ impl CurrentStep {
             number: 1,
             last: None,
         };
-        Self::new(
+        Self::recorded(
             RunId::from_stored("no-run"),
+            Location::root(),
             Location::root(),
             attempt,
             None,
@@ -220,9 +242,97 @@ impl CurrentStep {
         }
     }
 
+    /// Keeps a value of your own in the engine's store, as JSON, in the very transaction that records this step: after a crash at
+    /// any instant both are there or neither, so the value is written exactly once though the body may run again. When this
+    /// attempt fails, nothing of it is written. It replaces the value that the key has; of two steps at once the one recorded
+    /// last wins. [`Engine::value`](crate::Engine::value) reads it, and a listing by prefix with
+    /// [`Engine::values`](crate::Engine::values), from when the step is recorded on.
+    ///
+    /// Values belong to no run: they stay when it ends, and when it is cancelled, rewound or rolled back. An undo of a step puts and
+    /// removes them in the transaction that records the undo. Outside of a run, in a unit test of the step, they go nowhere.
+    ///
+    /// ```
+    /// # use workflow::{current_step, step};
+    /// # #[derive(Debug, thiserror::Error)] #[error(transparent)] struct Error(#[from] workflow::PutError);
+    /// #[step]
+    /// async fn book(order: String, seats: u32) -> Result<u32, Error> {
+    ///     current_step().put(format!("bookings/{order}"), &seats)?;
+    ///     Ok(seats)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`PutError::Encode`]; and [`PutError::NoRecord`] in an operation, or in the undo of a stage. A value over the payload limit
+    /// fails the step with [`FailureKind::Encode`](crate::FailureKind::Encode).
+    pub fn put<T: Serialize + ?Sized>(
+        &self,
+        key: impl Into<String>,
+        value: &T,
+    ) -> Result<(), PutError> {
+        let key = key.into();
+        match serde_json::to_vec(value) {
+            Ok(json) => self.put_json(key, Some(json)),
+            Err(source) => Err(PutError::Encode { key, source }),
+        }
+    }
+
+    /// Removes what [`put`](Self::put) wrote under this key, in the transaction that records this step. Nothing happens when there
+    /// is nothing.
+    ///
+    /// # Errors
+    /// [`PutError::NoRecord`], as `put`.
+    pub fn remove(&self, key: impl Into<String>) -> Result<(), PutError> {
+        self.put_json(key.into(), None)
+    }
+
+    fn put_json(&self, key: String, json: Option<Vec<u8>>) -> Result<(), PutError> {
+        match &self.0.values {
+            Some(values) => {
+                let mut values = values.lock().unwrap_or_else(PoisonError::into_inner);
+                values.push((key, json));
+                Ok(())
+            }
+            None => Err(PutError::NoRecord { key }),
+        }
+    }
+
+    /// What it put. Of a key the last word comes last.
+    pub(crate) fn take_values(&self) -> Vec<Put> {
+        let values = self.0.values.as_ref();
+        let values = values.map(|values| values.lock().unwrap_or_else(PoisonError::into_inner));
+        values
+            .map(|mut values| std::mem::take(&mut *values))
+            .unwrap_or_default()
+    }
+
     /// Makes this the current step of the thread until the guard is dropped.
     pub(super) fn enter(&self) -> Entered {
         Entered(CURRENT.replace(Some(self.clone())))
+    }
+}
+
+impl Inner {
+    fn new(
+        run: RunId,
+        location: Location,
+        origin: Location,
+        attempt: Attempt,
+        deadline: Option<Timestamp>,
+        seed: (u128, u32),
+    ) -> Self {
+        Self {
+            run,
+            location,
+            origin,
+            number: attempt.number,
+            deadline,
+            last: attempt.last,
+            seed,
+            cancellation: Cancellation::default(),
+            values: Some(Mutex::default()),
+            watch: None,
+            released: None,
+        }
     }
 }
 

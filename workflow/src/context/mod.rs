@@ -47,7 +47,7 @@ pub use blocked::{Blocked, BlockedMark, blocked};
 pub use body::Body;
 pub use branches::Arm;
 pub use channel::{Channel, ChannelOf, OneWay, Receive, Request};
-pub use current::{Cancellation, Cancelled, CurrentStep, current_step, try_current_step};
+pub use current::{Cancellation, Cancelled, CurrentStep, PutError, current_step, try_current_step};
 pub use derived::{Random, RandomBytes};
 pub use durable::{BoxFut, Durable, Fallible, Infallible, Outcome, Recorded};
 pub use entry::{Entry, Inside};
@@ -60,13 +60,19 @@ pub use join_all::{Items, JoinAllRun, Slot};
 pub use looping::{Carry, Hold, Loop, Resume, Top};
 pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
+pub(crate) use run::Values;
 pub use run::{Cx, Park, Run};
+// Only the engine writes them.
+#[cfg(feature = "engine")]
+pub(crate) use run::seal_values;
 pub use step::{
     Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
 pub use telling::{News, Progress, Watching};
 pub use thrown::{StepError, Thrown};
+// Only the engine rolls back.
+#[cfg(feature = "engine")]
 pub(crate) use undo::{ATTEMPTS, TIMEOUT as UNDO_TIMEOUT, undo_failed, undo_missing};
 pub use undo::{
     FirstTag, Itself, Optional, RollingBack, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::de::DeserializeOwned;
 
+use super::current::Put;
 use super::{Host, States, Undo, Watching};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{Location, ParkReason, Payload, Replay, RunId, Scope, Site};
@@ -105,6 +106,11 @@ impl Run {
     /// Seals a value's JSON, unless it is too large.
     pub(super) fn seal(&self, json: Vec<u8>) -> Result<Payload, BoxError> {
         seal(self.codec(), self.payload_limit, json)
+    }
+
+    /// Seals what a step put.
+    pub(super) fn seal_values(&self, values: Vec<Put>) -> Result<Values, BoxError> {
+        seal_values(self.codec(), self.payload_limit, values)
     }
 
     /// What was recorded, as the type that the code has now.
@@ -211,4 +217,21 @@ pub(super) fn seal(codec: &dyn Codec, limit: usize, json: Vec<u8>) -> Result<Pay
         return Err(format!("it is {size} bytes, over the payload limit of {limit}").into());
     }
     Ok(payload)
+}
+
+/// What a step put, sealed; without a value the key is removed.
+pub(crate) type Values = Vec<(String, Option<Payload>)>;
+
+/// Seals what a step put, unless something of it is too large.
+pub(crate) fn seal_values(
+    codec: &dyn Codec,
+    limit: usize,
+    values: Vec<Put>,
+) -> Result<Values, BoxError> {
+    let values = values.into_iter().map(|(key, json)| {
+        let sealed = json.map(|json| seal(codec, limit, json)).transpose();
+        let sealed = sealed.map_err(|error| format!("the value for `{key}`: {error}"))?;
+        Ok((key, sealed))
+    });
+    values.collect()
 }

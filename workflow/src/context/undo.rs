@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::step::{InPlace, Renamed};
 use super::wait::Operation;
-use super::{BoxFut, CurrentStep, Cx, Park, Run, States, opaque_debug};
+use super::{BoxFut, CurrentStep, Cx, Park, Run, States, Values, opaque_debug};
 use crate::codec::{self, BoxError};
 use crate::replay::{Attempt, Backoff, Failure, FailureKind, LedgerEntry, Op, ParkReason, Site};
 
@@ -307,7 +307,7 @@ pub struct RollingBack {
 enum Rolling {
     Asking,
     /// The undo of this entry runs, until its time is up.
-    Undoing(LedgerEntry, Undone, BoxFut<'static, ()>),
+    Undoing(LedgerEntry, CurrentStep, Undone, BoxFut<'static, ()>),
     /// An attempt failed; the next one follows then.
     Waiting(BoxFut<'static, ()>),
     /// It ended, or it never will.
@@ -339,9 +339,9 @@ impl Future for RollingBack {
                     };
                     let entry = ready!(run.replay().poll_undo(ticket, task.waker()));
                     match begin(&run, &entry) {
-                        Ok(undoing) => {
+                        Ok((step, undoing)) => {
                             let timeout = run.host().sleep(TIMEOUT);
-                            this.state = Rolling::Undoing(entry, undoing, timeout);
+                            this.state = Rolling::Undoing(entry, step, undoing, timeout);
                         }
                         Err(park) => {
                             run.park(park);
@@ -350,7 +350,7 @@ impl Future for RollingBack {
                         }
                     }
                 }
-                Rolling::Undoing(entry, undoing, timeout) => {
+                Rolling::Undoing(entry, step, undoing, timeout) => {
                     let undoing = AssertUnwindSafe(|| undoing.as_mut().poll(task));
                     let ended = match catch_unwind(undoing) {
                         Ok(Poll::Pending) => {
@@ -360,6 +360,7 @@ impl Future for RollingBack {
                         Ok(Poll::Ready(ended)) => ended,
                         Err(panic) => Err(super::body::panic_message(&*panic).into()),
                     };
+                    let ended = ended.and_then(|()| run.seal_values(step.take_values()));
                     let entry = entry.clone();
                     this.ended(&run, &entry, ended);
                 }
@@ -369,16 +370,21 @@ impl Future for RollingBack {
 }
 
 impl RollingBack {
-    /// An attempt ended.
-    fn ended(&mut self, run: &Run, entry: &LedgerEntry, ended: Result<(), BoxError>) {
-        let outcome = ended.map_err(|error| {
-            let kind = FailureKind::Exhausted;
-            Failure::from_error(kind, entry.location.clone(), "", &*error)
-        });
+    /// An attempt ended, having put these values.
+    fn ended(&mut self, run: &Run, entry: &LedgerEntry, ended: Result<Values, BoxError>) {
+        let (outcome, values) = match ended {
+            Ok(values) => (Ok(()), values),
+            Err(error) => {
+                let (kind, location) = (FailureKind::Exhausted, entry.location.clone());
+                let failure = Failure::from_error(kind, location, "", &*error);
+                (Err(failure), Values::new())
+            }
+        };
         let failed = outcome.as_ref().err().map(ToString::to_string);
         if let Some(ticket) = self.operation.ticket() {
             let attempt = entry.attempts + 1;
-            run.replay().undone(ticket, entry.number, attempt, outcome);
+            run.replay()
+                .undone(ticket, entry.number, attempt, outcome, values);
         }
         self.state = match failed {
             None => {
@@ -400,7 +406,7 @@ impl RollingBack {
 }
 
 /// Begins the undo of an entry.
-fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
+fn begin(run: &Run, entry: &LedgerEntry) -> Result<(CurrentStep, Undone), Park> {
     let Some((undo, states)) = run.undo(&entry.undo) else {
         return Err(undo_missing(entry));
     };
@@ -413,8 +419,9 @@ fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
         let replay = run.replay();
         (replay.seed(), replay.generation())
     };
-    let step = CurrentStep::new(
+    let step = CurrentStep::recorded(
         run.id().clone(),
+        entry.location.clone(),
         entry.location.clone(),
         Attempt {
             number: entry.attempts + 1,
@@ -423,8 +430,11 @@ fn begin(run: &Run, entry: &LedgerEntry) -> Result<Undone, Park> {
         Some(run.host().now().after(TIMEOUT)),
         seed,
     );
-    let begun = output.and_then(|output| undo.begin(UndoArgs::new(output, states, step)));
-    begun.map_err(|error| undo_failed(entry, &error.to_string()))
+    let args = |output| UndoArgs::new(output, states, step.clone());
+    let begun = output.and_then(|output| undo.begin(args(output)));
+    begun
+        .map(|undoing| (step.clone(), undoing))
+        .map_err(|error| undo_failed(entry, &error.to_string()))
 }
 
 /// The run has to be parked: this code has no undo for an entry.

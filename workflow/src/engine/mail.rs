@@ -351,6 +351,7 @@ impl Inner {
                     }
                 }
                 Post::Cancel(id) => self.cancelled(id.clone()),
+                Post::Values(_) => {}
                 Post::Answer { .. } => {
                     if let Some(board) = self.boards.find(by) {
                         board.answer();
@@ -491,6 +492,7 @@ impl Inner {
                 keep_until: now.after(self.keep_messages),
             },
             Sent::Cancel(id) => Post::Cancel(id),
+            Sent::Values(values) => Post::Values(values),
             Sent::Answer { request, reply } => Post::Answer {
                 request,
                 answer: Answer::Reply(reply),

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -52,10 +53,10 @@ pub(crate) use registry::Entry;
 pub use rollback::SkipUndoError;
 pub(crate) use take_up::Coming;
 
-use crate::codec::Codec;
+use crate::codec::{self, Codec};
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
-use crate::replay::{CodeId, History, Location, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{CodeId, History, Location, Payload, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use desks::Desks;
@@ -292,6 +293,49 @@ impl Engine {
         let history = loaded.and_then(|loaded| History::stored(row.id, loaded.history));
         history.ok_or_else(|| AttachError::NotFound {
             id: id.as_ref().to_owned(),
+        })
+    }
+
+    /// What a step [`put`](crate::CurrentStep::put) under this key, as of the newest record; `None` when there is nothing.
+    ///
+    /// # Errors
+    /// [`Error::Value`] when it is not a `T`, or the store failed.
+    pub async fn value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Error> {
+        let value = self.inner.store.value(key).await?;
+        value.map(|value| self.read_value(key, &value)).transpose()
+    }
+
+    /// Up to `limit` values whose keys begin with `prefix`, in the order of their keys, from the one after the key `after` on:
+    /// for the next page, the last key of this one.
+    ///
+    /// ```no_run
+    /// # async fn f(engine: workflow::Engine) -> Result<(), workflow::Error> {
+    /// let bookings: Vec<(String, u32)> = engine.values("bookings/", None, 100).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Value`] when one is not a `T`, or the store failed.
+    pub async fn values<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, T)>, Error> {
+        let values = self.inner.store.values(prefix, after, limit).await?;
+        let values = values.into_iter().map(|(key, value)| {
+            let value = self.read_value(&key, &value)?;
+            Ok((key, value))
+        });
+        values.collect()
+    }
+
+    fn read_value<T: DeserializeOwned>(&self, key: &str, value: &Payload) -> Result<T, Error> {
+        let json = codec::open(&*self.inner.codec, value);
+        let read = json.and_then(|json| Ok(serde_json::from_slice(&json)?));
+        read.map_err(|error| Error::Value {
+            key: key.to_owned(),
+            detail: error.to_string(),
         })
     }
 

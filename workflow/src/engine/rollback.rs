@@ -16,13 +16,14 @@ use super::take_up::Coming;
 use super::{Engine, Inner, retry};
 use crate::codec;
 use crate::context::{
-    ATTEMPTS, CurrentStep, Park, UNDO_TIMEOUT, Undo, UndoArgs, undo_failed, undo_missing,
+    ATTEMPTS, CurrentStep, Park, UNDO_TIMEOUT, Undo, UndoArgs, Values, seal_values, undo_failed,
+    undo_missing,
 };
 use crate::replay::{
     Attempt, Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, Record,
     RunId, RunState, Unwinding, ledger_location,
 };
-use crate::store::{Append, Appended, InboxChange, Parked, RunPatch, StoreError};
+use crate::store::{Append, Appended, InboxChange, Parked, Post, RunPatch, StoreError};
 
 /// A run that is being rolled back.
 pub(super) struct Rollback {
@@ -81,7 +82,11 @@ impl Rollback {
                 Err(exit) => return Some(exit),
             };
             let failure = done.as_ref().err().cloned();
-            if let Some(exit) = self.record(&entry, attempt, done).await {
+            let (done, values) = match done {
+                Ok(values) => (Ok(()), values),
+                Err(failure) => (Err(failure), Values::new()),
+            };
+            if let Some(exit) = self.record(&entry, attempt, done, values).await {
                 return Some(exit);
             }
             let failure = failure?;
@@ -104,7 +109,7 @@ impl Rollback {
         undo: &Undo,
         entry: &LedgerEntry,
         number: u32,
-    ) -> Result<Result<(), Failure>, Exit> {
+    ) -> Result<Result<Values, Failure>, Exit> {
         let attempt = tokio::time::timeout(UNDO_TIMEOUT, self.attempt(undo, entry, number));
         tokio::pin!(attempt);
         let told = tokio::select! {
@@ -121,8 +126,13 @@ impl Rollback {
         }
     }
 
-    /// One attempt. A panic is a failed one.
-    async fn attempt(&self, undo: &Undo, entry: &LedgerEntry, number: u32) -> Result<(), Failure> {
+    /// One attempt, and the values that it put. A panic is a failed one.
+    async fn attempt(
+        &self,
+        undo: &Undo,
+        entry: &LedgerEntry,
+        number: u32,
+    ) -> Result<Values, Failure> {
         let failed = |kind, message: String| Failure::new(kind, entry.location.clone(), message);
         let output = entry
             .output
@@ -133,8 +143,9 @@ impl Rollback {
         let (run, location) = (self.live.id.clone(), entry.location.clone());
         let deadline = self.inner.clock.now().after(UNDO_TIMEOUT);
         let attempt = Attempt { number, last: None };
-        let step = CurrentStep::new(run, location, attempt, Some(deadline), self.seed);
-        let args = UndoArgs::new(output, Arc::clone(&self.inner.states), step);
+        let origin = location.clone();
+        let step = CurrentStep::recorded(run, location, origin, attempt, Some(deadline), self.seed);
+        let args = UndoArgs::new(output, Arc::clone(&self.inner.states), step.clone());
         let begun = std::panic::catch_unwind(AssertUnwindSafe(|| undo.begin(args)));
         let mut undoing = match begun {
             Ok(Ok(undoing)) => undoing,
@@ -155,7 +166,11 @@ impl Rollback {
         })
         .await;
         match ended {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                let (codec, limit) = (&*self.inner.codec, self.inner.payload_limit);
+                let sealed = seal_values(codec, limit, step.take_values());
+                sealed.map_err(|error| failed(FailureKind::Encode, error.to_string()))
+            }
             Ok(Err(error)) => Err(Failure::from_error(
                 FailureKind::Exhausted,
                 entry.location.clone(),
@@ -171,6 +186,7 @@ impl Rollback {
         entry: &LedgerEntry,
         attempt: u32,
         outcome: Result<(), Failure>,
+        values: Values,
     ) -> Option<Exit> {
         let failure = outcome.as_ref().err().cloned();
         let body = Body::Undone {
@@ -181,7 +197,7 @@ impl Rollback {
         };
         self.ledger.take(&ledger_location(entry.number), &body);
         let exit = self
-            .append(ledger_location(entry.number), body, None, None)
+            .append_with(ledger_location(entry.number), body, None, None, values)
             .await;
         if let (None, Some(failure)) = (&exit, failure) {
             self.inner.reporter.report(super::ErrorEvent::Undo {
@@ -201,7 +217,10 @@ impl Rollback {
             detail,
         };
         let patch = Some(parked.clone());
-        match self.write(Vec::new(), Some(RunState::Parked), patch).await {
+        match self
+            .write(Vec::new(), Some(RunState::Parked), patch, Values::new())
+            .await
+        {
             Some(exit) => exit,
             None => Exit::Parked(parked),
         }
@@ -214,6 +233,18 @@ impl Rollback {
         state: Option<RunState>,
         parked: Option<Parked>,
     ) -> Option<Exit> {
+        self.append_with(location, body, state, parked, Values::new())
+            .await
+    }
+
+    async fn append_with(
+        &mut self,
+        location: Location,
+        body: Body,
+        state: Option<RunState>,
+        parked: Option<Parked>,
+        values: Values,
+    ) -> Option<Exit> {
         let record = Record {
             seq: self.last_seq + 1,
             at: self.inner.clock.now(),
@@ -221,7 +252,7 @@ impl Rollback {
             location,
             body,
         };
-        self.write(vec![record], state, parked).await
+        self.write(vec![record], state, parked, values).await
     }
 
     /// Writes durably, again and again while the store fails; how the drive ends, if it does.
@@ -230,6 +261,7 @@ impl Rollback {
         records: Vec<Record>,
         state: Option<RunState>,
         parked: Option<Parked>,
+        values: Values,
     ) -> Option<Exit> {
         let back = std::mem::take(&mut self.was_parked);
         let state = state.or(back.then_some(RunState::RollingBack));
@@ -256,7 +288,11 @@ impl Rollback {
             deletes: Vec::new(),
             patch,
             inbox: InboxChange::default(),
-            posts: Vec::new(),
+            posts: if values.is_empty() {
+                Vec::new()
+            } else {
+                vec![Post::Values(values)]
+            },
         };
         let mut tried = 0;
         loop {

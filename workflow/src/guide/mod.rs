@@ -8,6 +8,7 @@
 //! | [`loops`] | iterations, keys, loops that run for years |
 //! | [`failures`] | what fails, and what is done about it |
 //! | [`undo`] | sagas: what is undone, and what is not |
+//! | [`values`] | rows of your own in a step's transaction |
 //! | [`change`] | new code under live runs |
 //! | [`replay`] | what a workflow may not ask of the world, and what sees it |
 //! | [`lock`] | edits that live runs would not survive do not compile |
@@ -36,6 +37,9 @@ pub mod failures {}
 
 #[doc = include_str!("undo.md")]
 pub mod undo {}
+
+#[doc = include_str!("values.md")]
+pub mod values {}
 
 #[doc = include_str!("change.md")]
 pub mod change {}

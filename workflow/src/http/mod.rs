@@ -217,6 +217,7 @@ impl From<&Error> for Problem {
             Error::Progress { .. } => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "progress", error)
             }
+            Error::Value { .. } => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "value", error),
             Error::Start(error) => Self::start(error),
             Error::Attach(error) => Self::attach(error),
             Error::Cancel(error) => Self::cancel(error),

@@ -41,6 +41,14 @@ pub enum StoreError {
         /// What it looks like.
         detail: String,
     },
+    /// The store was not closed, and its log, which has the newest commits, is not beside it.
+    #[error("`{}` was not closed, and its log `{}` is missing: move both together, and put it back beside the store", path.display(), log.display())]
+    LogMissing {
+        /// The file.
+        path: PathBuf,
+        /// Where its log should be.
+        log: PathBuf,
+    },
     /// A record or row does not decode.
     #[error("a stored {what} does not decode: {detail}")]
     Corrupt {

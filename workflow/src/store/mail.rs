@@ -32,6 +32,8 @@ pub(crate) enum Effect {
     Lapse(RunId, u64),
     /// A request is answered.
     Answer(u128, Answer),
+    /// The application's value under a key is this, or gone.
+    Value(String, Option<Payload>),
 }
 
 /// A message for an id that no run has yet.
@@ -509,6 +511,14 @@ impl Sender {
                 {
                     cancel(view, run, self.at)?;
                 }
+            }
+            Post::Values(values) => {
+                let mut transition = Transition::nobody();
+                let values = values.into_iter();
+                transition.effects = values
+                    .map(|(key, value)| Effect::Value(key, value))
+                    .collect();
+                view.write(transition, V::Records::default());
             }
             Post::Answer { request, answer } => {
                 if !view.is_answered(request)? {

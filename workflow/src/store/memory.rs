@@ -12,7 +12,7 @@ use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, RunFilter,
     RunRow, Store, StoreError,
 };
-use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in memory, and forgets them when it is dropped.
 ///
@@ -35,6 +35,7 @@ struct State {
     strays: BTreeMap<(RunId, u64), Stray>,
     lapses: BTreeSet<(Timestamp, RunId, u64)>,
     answers: HashMap<u128, Answer>,
+    values: BTreeMap<String, Payload>,
 }
 
 #[derive(Clone)]
@@ -65,6 +66,7 @@ impl MemoryStore {
                 strays: BTreeMap::new(),
                 lapses: BTreeSet::new(),
                 answers: HashMap::new(),
+                values: BTreeMap::new(),
             }),
         }
     }
@@ -158,6 +160,12 @@ impl State {
             Effect::Answer(request, answer) => {
                 self.answers.insert(request, answer);
             }
+            Effect::Value(key, Some(value)) => {
+                self.values.insert(key, value);
+            }
+            Effect::Value(key, None) => {
+                self.values.remove(&key);
+            }
             Effect::Put(_) | Effect::Take(_) | Effect::Dead(_) => {}
         }
     }
@@ -194,7 +202,7 @@ impl Run {
                 self.inbox.remove(&letter.message.arrival);
                 self.dead.insert(letter.message.arrival, letter.clone());
             }
-            Effect::Stray(..) | Effect::Lapse(..) | Effect::Answer(..) => {}
+            Effect::Stray(..) | Effect::Lapse(..) | Effect::Answer(..) | Effect::Value(..) => {}
         }
     }
 }
@@ -394,6 +402,28 @@ impl Store for MemoryStore {
 
     fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>> {
         self.ask(move |state| Ok(state.answers.get(&request).cloned()))
+    }
+
+    fn value<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Payload>, StoreError>> {
+        self.ask(|state| Ok(state.values.get(key).cloned()))
+    }
+
+    fn values<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>> {
+        self.ask(move |state| {
+            let from = match after {
+                Some(after) if after >= prefix => Bound::Excluded(after),
+                _ => Bound::Included(prefix),
+            };
+            let values = state.values.range::<str, _>((from, Bound::Unbounded));
+            let values = values.take_while(|(key, _)| key.starts_with(prefix));
+            let values = values.map(|(key, value)| (key.clone(), value.clone()));
+            Ok(values.take(limit).collect())
+        })
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

@@ -18,7 +18,7 @@ mod run;
 mod transition;
 
 #[cfg(feature = "redb")]
-pub use self::redb::RedbStore;
+pub use self::redb::{RedbStore, RedbStoreBuilder, StoreFile};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use rewrite::Rewrite;
@@ -143,6 +143,18 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// The answer to a request, once there is one.
     fn answer(&self, request: u128) -> BoxFuture<'_, Result<Option<Answer>, StoreError>>;
 
+    /// The value that the application keeps under this key.
+    fn value<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Payload>, StoreError>>;
+
+    /// Up to `limit` values whose keys begin with `prefix`, from the one after the key `after` on, in the order of their keys'
+    /// bytes.
+    fn values<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>>;
+
     /// Rows that fit the filter, in number order.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>>;
 
@@ -242,6 +254,8 @@ pub enum Post {
     },
     /// Cancels a run, as [`Store::cancel`] does, if it is not final, and not being undone.
     Cancel(RunId),
+    /// Writes values that the application keeps in this store; `None` removes one.
+    Values(Vec<(String, Option<Payload>)>),
     /// Answers a request. The first answer stays.
     Answer {
         /// The id of the message that was the request.

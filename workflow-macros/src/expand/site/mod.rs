@@ -92,6 +92,11 @@ pub(crate) fn refused(report: &Report) -> Expr {
     Expr::Verbatim(report.to_token_stream())
 }
 
+/// What stands in place of a jump that was reported, and goes on as little.
+pub(crate) fn no_jump() -> Expr {
+    Expr::Verbatim(quote!(loop {}))
+}
+
 /// The argument of a `#[step]` that stands for itself only, and leaves nothing.
 pub(crate) const IMPORTED: &str = "__workflow_is_imported";
 

@@ -170,7 +170,7 @@ pub(crate) fn look_into_code(guided: &mut Guided, krate: &TokenStream) {
         let (mut block, mut unsaid) = (block.clone(), Errors::default());
         let walked = walk(
             &mut block,
-            super::names(&function.sig),
+            &function.sig,
             super::lent(&function.sig),
             Undos::OfFlow,
             krate,

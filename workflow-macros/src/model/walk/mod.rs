@@ -20,10 +20,11 @@ use std::collections::HashMap;
 
 use proc_macro2::{Ident, TokenStream};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, Block, Expr, Item, Macro, Stmt};
+use syn::{Attribute, Block, Expr, Item, Macro, Signature, Stmt};
 
 pub(super) use self::captures::Own;
 use self::foreign::words;
+use super::hints::{self, Bound, Generics};
 use super::scope::{Frame, Frames, Scopes};
 use super::{Kind, Part, Site, duration, name, rules};
 use crate::diagnostics::{Errors, Place};
@@ -73,10 +74,10 @@ pub(crate) enum Given {
     Unordered(&'static str),
 }
 
-/// Walks a body. `given` are the parameters about which something is particular; `krate` is the path of the library.
+/// Walks the body of a function. `given` are the parameters about which something is particular; `krate` is the path of the library.
 pub(crate) fn walk(
     body: &mut Block,
-    parameters: Vec<Ident>,
+    sig: &Signature,
     given: Vec<(Ident, Given)>,
     undone: Undos,
     krate: &TokenStream,
@@ -102,9 +103,11 @@ pub(crate) fn walk(
         checkpoints: Vec::new(),
         undone,
         undos: Vec::new(),
-        bound: parameters,
+        bound: hints::parameters(sig),
+        generics: Generics::of(&sig.generics),
         annotated: None,
         step_path: None,
+        is_told_in_place: false,
     };
     walk.visit_block_mut(body);
     let declared = walk.scopes.end();
@@ -117,7 +120,7 @@ pub(crate) fn walk(
     }
     Walked {
         shared_name: walk.scopes.unsettled(),
-        is_faulty: walk.errors.count() > 0,
+        is_faulty: walk.is_told_in_place || walk.errors.count() > 0,
         sites: walk.scopes.sites,
         outline: walk.scopes.outline.finish(),
         undos: walk.undos,
@@ -171,10 +174,13 @@ struct Walk<'a> {
     checkpoints: Vec<(String, Ident)>,
     undone: Undos,
     undos: Vec<Undo>,
-    /// The locals and parameters that are bound here, and have a value.
-    bound: Vec<Ident>,
+    /// The locals and parameters that are bound here.
+    bound: Vec<Bound>,
+    generics: Generics,
     /// The type that a `let` gives to the value of the durable operation that is its whole right side.
     annotated: Option<String>,
+    /// Something wrong was put where it stands.
+    is_told_in_place: bool,
     /// How `#[step]` was written on something in this body.
     step_path: Option<syn::Path>,
 }
@@ -199,6 +205,12 @@ impl Walk<'_> {
     fn unnamed(&mut self, kind: Kind, place: Place) -> TokenStream {
         let name = format!("unnamed {}", self.scopes.sites.len());
         self.site(name, kind, place)
+    }
+
+    /// Whether a local or parameter of this name can be looked at here.
+    fn is_bound(&self, name: &Ident) -> bool {
+        let mut bound = self.bound.iter();
+        bound.any(|local| local.has_value && local.name == *name)
     }
 
     fn in_step(&self) -> bool {

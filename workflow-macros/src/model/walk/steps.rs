@@ -67,7 +67,7 @@ impl Walk<'_> {
         }
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
             let text = messages::STEP_QUESTION_INSIDE.with(&[&name]);
-            *expr = print::refused(&Report::new(place, text));
+            *expr = self.refused(&Report::new(place, text));
             return;
         }
         let calls = name::called(expr);
@@ -91,7 +91,7 @@ impl Walk<'_> {
         }
         options.undone_by_flow = matches!(self.undone, Undos::OfFlow);
         let site = self.site(name, Kind::Step, at);
-        self.called(calls, gives);
+        self.called(calls, gives, false);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
     }
@@ -163,11 +163,12 @@ impl Walk<'_> {
         print: Print,
     ) {
         let calls = name::called(&awaited.base);
+        let is_detached = name::is_detached(&awaited.base);
         self.in_site += 1;
         self.visit_expr_mut(&mut awaited.base);
         self.in_site -= 1;
         let site = self.site(name, Kind::Step, at);
-        self.called(calls, gives);
+        self.called(calls, gives, is_detached);
         print(&mut awaited.base, &self.cx(), &site, self.krate);
     }
 
@@ -182,7 +183,7 @@ impl Walk<'_> {
                 let place =
                     last.map_or_else(|| Place::from(Span::call_site()), |stmt| Place::of(stmt));
                 let report = Report::new(place, messages::STEP_BLOCK_NO_RESULT);
-                block.stmts.push(Stmt::Expr(print::refused(&report), None));
+                block.stmts.push(Stmt::Expr(self.refused(&report), None));
             }
         }
     }

@@ -181,7 +181,7 @@ impl<R, T> StepRun<'_, R, T> {
         };
         let deadline = time.map(|time| started_at.after(time));
         let id = run.id().clone();
-        let mut step = CurrentStep::derived(id, location, origin, attempt, deadline, identity);
+        let mut step = CurrentStep::recorded(id, location, origin, attempt, deadline, identity);
         if let Some(seen) = &live.seen {
             step = step.watched_by(Arc::clone(&seen.watch));
             seen.tell(News::Began(number));
@@ -210,7 +210,14 @@ impl<R, T> StepRun<'_, R, T> {
             retry_if: self.retry_if.as_ref(),
             number,
         };
-        let verdict = judge.judge(ended);
+        let mut verdict = judge.judge(ended);
+        let mut values = Vec::new();
+        if let (Verdict::Value(..), Phase::Running(running)) = (&verdict, &live.attempt) {
+            match run.seal_values(running.step.take_values()) {
+                Ok(sealed) => values = sealed,
+                Err(error) => verdict = judge.unwritten(&error),
+            }
+        }
         if let Phase::Running(running) = std::mem::replace(&mut live.attempt, Phase::Waiting) {
             live.occupied = running.into_thread();
         }
@@ -248,6 +255,7 @@ impl<R, T> StepRun<'_, R, T> {
                 result,
                 attempts: number,
                 started_at,
+                values,
             },
         );
     }

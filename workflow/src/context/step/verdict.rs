@@ -84,6 +84,12 @@ impl<R, T> Judge<'_, '_, R, T> {
         }
     }
 
+    /// What the step put cannot be written.
+    pub(super) fn unwritten(&self, error: &BoxError) -> Verdict<T> {
+        let message = format!("what it put cannot be recorded: {error}");
+        self.fail(self.failure(FailureKind::Encode, message))
+    }
+
     fn timed_out(&self) -> Verdict<T> {
         let time = self.options.time().unwrap_or_default();
         let failure = self.failure(

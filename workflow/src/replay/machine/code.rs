@@ -158,6 +158,11 @@ impl Replay {
             input_hash: None,
         };
         self.push_ended(ticket.node, ended, class);
+        if !ending.values.is_empty()
+            && let Some(queued) = self.queue.back_mut()
+        {
+            queued.sent = Some(Box::new(Sent::Values(ending.values)));
+        }
         if let Some((undoing, output)) = undone {
             let location = self.tree.location(ticket.node);
             self.arm(location, undoing, Some(output));

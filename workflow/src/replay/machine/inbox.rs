@@ -49,6 +49,8 @@ pub enum Sent {
     Child(ChildStart),
     /// Cancels a run.
     Cancel(RunId),
+    /// Writes values of the application; `None` removes one.
+    Values(Vec<(String, Option<Payload>)>),
     /// Answers a request; the first answer stays.
     Answer {
         /// The id of the message that was the request.

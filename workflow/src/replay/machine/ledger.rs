@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
 use super::code::remember;
+use super::inbox::Sent;
 use super::tree::{Doing, Pending};
 use super::{Class, Noted, Noting, Op, Phase, Queued, Replay, Scope, Ticket};
 use crate::replay::{
@@ -261,13 +262,14 @@ impl Replay {
         })
     }
 
-    /// An attempt to undo an entry ended.
+    /// An attempt to undo an entry ended, and these values of the application are written with its record.
     pub fn undone(
         &mut self,
         ticket: &Ticket,
         number: u64,
         attempt: u32,
         outcome: Result<(), Failure>,
+        values: Vec<(String, Option<Payload>)>,
     ) {
         if self.phase == Phase::Diverged || self.tree.is_stale(ticket.node, ticket.stamp) {
             return;
@@ -291,6 +293,7 @@ impl Replay {
         self.ledger.take(&location, &body);
         let queued = Queued {
             notify: Some((ticket.node, ticket.stamp)),
+            sent: (!values.is_empty()).then(|| Box::new(Sent::Values(values))),
             ..Queued::new(location, body, Class::Durable)
         };
         self.push(queued);

@@ -264,6 +264,8 @@ pub struct Ending {
     pub attempts: u32,
     /// When the last attempt began.
     pub started_at: Timestamp,
+    /// Values of the application that are written with the record; `None` removes one.
+    pub values: Vec<(String, Option<Payload>)>,
 }
 
 /// What is entered.

@@ -80,6 +80,7 @@ fn run(replay: &mut Replay, ticket: &Ticket, value: &'static str) {
             result: Ok(Payload::json(value)),
             attempts: 1,
             started_at: at(0),
+            values: Vec::new(),
         },
     );
 }

@@ -465,3 +465,98 @@ pub fn many_senders_at_once_are_all_heard<H: Harness>() {
         queued(receiver.run, SENDERS * EACH + 1, true)
     );
 }
+
+fn values(values: &[(&str, Option<&str>)]) -> Post {
+    let values = values.iter().map(|(key, value)| {
+        let value = value.map(|text| Payload::json(text.to_owned()));
+        ((*key).to_owned(), value)
+    });
+    Post::Values(values.collect())
+}
+
+fn kept(store: &Arc<impl Store>, prefix: &str, after: Option<&str>, limit: usize) -> Vec<String> {
+    let values = block_on(store.values(prefix, after, limit)).expect("values can be listed");
+    let values = values.into_iter();
+    values
+        .map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(&value.bytes)))
+        .collect()
+}
+
+/// RVT-HOST-12: what the application keeps is in the transaction of the batch, and in no other; folded or not, crashed or not.
+pub fn values_are_written_with_their_batch_and_the_last_one_stays<H: Harness>() {
+    let (mut place, mut store) = H::fresh();
+    let mut owner = Owner::start(&store, "a");
+    let one = |store: &Arc<H::Store>, key: &str| {
+        let value = block_on(store.value(key)).expect("a value can be read");
+        value.map(|value| String::from_utf8_lossy(&value.bytes).into_owned())
+    };
+    assert_eq!(one(&store, "x"), None);
+    let first = posting(
+        &mut owner,
+        vec![values(&[("x", Some("1")), ("y", Some("2"))])],
+    );
+    assert_eq!(done(&store, first.clone()), Appended::Applied);
+    assert_eq!(done(&store, first), Appended::AlreadyApplied);
+    place.rest(&store);
+    let second = [
+        ("y", None),
+        ("z", Some("3")),
+        ("x", Some("4")),
+        ("x", Some("5")),
+    ];
+    let second = posting(&mut owner, vec![values(&second)]);
+    assert_eq!(done(&store, second), Appended::Applied);
+    let stale = Owner {
+        epoch: 0,
+        ..owner.clone()
+    };
+    let refused = posting(&mut stale.clone(), vec![values(&[("x", Some("6"))])]);
+    assert_eq!(done(&store, refused), Appended::Lost);
+    for _ in 0..2 {
+        assert_eq!(one(&store, "x").as_deref(), Some("5"));
+        assert_eq!(one(&store, "y"), None);
+        assert_eq!(kept(&store, "", None, 9), ["x=5", "z=3"]);
+        let loaded = loaded(&store, owner.run);
+        assert_eq!(loaded.row.last_seq, owner.seq, "and so is the batch");
+        place.rest(&store);
+        assert_eq!(kept(&store, "", None, 9), ["x=5", "z=3"]);
+        store = place.crash(&store);
+    }
+}
+
+/// Pages are of both what is folded and what is not.
+pub fn values_are_listed_by_prefix_in_the_order_of_their_keys<H: Harness>() {
+    let (mut place, store) = H::fresh();
+    let mut owner = Owner::start(&store, "a");
+    let early = [
+        ("b/3", Some("0")),
+        ("a/9", Some("0")),
+        ("b/10", Some("0")),
+        ("c", Some("0")),
+    ];
+    let early = posting(&mut owner, vec![values(&early)]);
+    assert_eq!(done(&store, early), Appended::Applied);
+    place.rest(&store);
+    let late = [
+        ("b/2", Some("1")),
+        ("b/3", Some("1")),
+        ("b", Some("1")),
+        ("b/4", None),
+        ("b0", Some("1")),
+    ];
+    let late = posting(&mut owner, vec![values(&late)]);
+    assert_eq!(done(&store, late), Appended::Applied);
+    let all = ["b/10=0", "b/2=1", "b/3=1"];
+    assert_eq!(kept(&store, "b/", None, 9), all);
+    assert_eq!(kept(&store, "b/", None, 2), all[..2]);
+    assert_eq!(kept(&store, "b/", Some("b/2"), 9), all[2..]);
+    assert_eq!(kept(&store, "b/", Some("b/25"), 9), all[2..]);
+    assert_eq!(kept(&store, "b/", Some("a"), 9), all);
+    assert_eq!(kept(&store, "b/", Some("c"), 9), [""; 0]);
+    assert_eq!(kept(&store, "b/", None, 0), [""; 0]);
+    assert_eq!(kept(&store, "d", None, 9), [""; 0]);
+    let all = ["a/9=0", "b=1", "b/10=0", "b/2=1", "b/3=1", "b0=1", "c=0"];
+    assert_eq!(kept(&store, "", None, 9), all);
+    let store = place.crash(&store);
+    assert_eq!(kept(&store, "", None, 9), all);
+}

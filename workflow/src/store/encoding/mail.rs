@@ -7,6 +7,8 @@ use super::{
     read::Reader,
     write::{Writer, seal},
 };
+#[cfg(feature = "redb")]
+use crate::replay::Payload;
 use crate::replay::{Finished, Message};
 #[cfg(feature = "redb")]
 use crate::store::mail::{Effect, Stray};
@@ -63,6 +65,18 @@ pub fn encode_answer(answer: &Answer, out: &mut Vec<u8>) {
 /// [`StoreError::Newer`] when a newer program wrote it, [`StoreError::Corrupt`] when it is damaged.
 pub fn decode_answer(bytes: &Bytes) -> Result<Answer, StoreError> {
     opened(bytes, get_answer).map_err(|fault| fault.of("answer"))
+}
+
+/// Writes a value of the application onto the end of `out`.
+#[cfg(feature = "redb")]
+pub(crate) fn encode_value(value: &Payload, out: &mut Vec<u8>) {
+    sealed(out, |out| out.payload(value));
+}
+
+/// Reads a value of the application.
+#[cfg(feature = "redb")]
+pub(crate) fn decode_value(bytes: &Bytes) -> Result<Payload, StoreError> {
+    opened(bytes, Reader::payload).map_err(|fault| fault.of("value"))
 }
 
 fn put_letter(out: &mut Writer<'_>, letter: &DeadLetter) {
@@ -128,6 +142,11 @@ pub(crate) fn put_effect(out: &mut Writer<'_>, effect: &Effect) {
             out.wide(*request);
             put_answer(out, answer);
         }
+        Effect::Value(key, value) => {
+            out.u8(7);
+            out.text(key);
+            out.option(value.as_ref(), Writer::payload);
+        }
     }
 }
 
@@ -146,6 +165,7 @@ pub(crate) fn get_effect(input: &mut Reader<'_>) -> Result<Effect, Fault> {
         ),
         5 => Effect::Lapse(input.run_id()?, input.varint()?),
         6 => Effect::Answer(input.wide()?, get_answer(input)?),
+        7 => Effect::Value(input.text()?, input.option(Reader::payload)?),
         newer => return Err(Fault::Newer("effect on messages", newer)),
     })
 }

@@ -46,7 +46,7 @@ pub use row::{decode_row, encode_row};
 
 #[cfg(feature = "redb")]
 pub(crate) use self::{
-    mail::{get_effect, put_effect},
+    mail::{decode_value, encode_value, get_effect, put_effect},
     read::Reader,
     row::{get_more, get_new_run, get_patch, has_more, put_more, put_new_run, put_patch},
     write::{Writer, seal},

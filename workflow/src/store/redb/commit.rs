@@ -1,4 +1,4 @@
-//! The commit: everything that is queued, as one value of the journal, in one transaction.
+//! The commit: everything that is queued, as one frame of the log.
 
 use std::iter;
 use std::ops::Range;
@@ -16,8 +16,8 @@ use super::core::Core;
 use super::draft::Draft;
 use super::entry::Entry;
 use super::judge::{Seen, Staged, Stored, Verdict};
+use super::log::{HEAD, Log, Place as LogPlace, Unwritten};
 use super::queue::{Change, Outcome, Refusal, Request, Slot};
-use super::tables::JOURNAL;
 use crate::store::encoding::Writer;
 use crate::store::{Appended, StoreError};
 
@@ -191,12 +191,19 @@ impl Core {
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
         let commit = || {
+            if let Err(error) = self.mend() {
+                return fail(self.queue.drain(GROUP), error);
+            }
             let pressing = self.tail().is_pressing(&self.options);
             if pressing {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }
-            self.commit();
+            while !self.commit() {
+                if let Err(error) = self.fold_slice() {
+                    return fail(self.queue.drain(GROUP), error);
+                }
+            }
         };
         if catch_unwind(AssertUnwindSafe(commit)).is_err() {
             self.queue.refuse(Refusal::Panicked);
@@ -205,62 +212,64 @@ impl Core {
         }
     }
 
-    fn commit(&self) {
-        let writer = &mut *self.writer();
-        let mut requests = self.queue.drain(GROUP);
-        for left in (0..TRIES).rev() {
-            if requests.is_empty() {
-                return;
+    /// One commit. `false` when there is no room for it in the log before something is folded; then it is queued again.
+    fn commit(&self) -> bool {
+        let log = &mut *self.log();
+        let staged = match self.stage(self.queue.drain(GROUP)) {
+            Ok(staged) => staged,
+            Err((requests, error)) => {
+                fail(requests, error);
+                return true;
             }
-            if writer.broken
-                && let Err(error) = self.recover(writer)
-            {
-                return fail(requests, error);
+        };
+        if staged.is_empty() {
+            return true;
+        }
+        let (mut frame, parts) = joined(&staged);
+        let mut left = TRIES;
+        let requests = |staged: Vec<Staged>| staged.into_iter().map(|staged| staged.request);
+        loop {
+            left -= 1;
+            match self.write(log, &mut frame) {
+                Ok(place) => self.publish(staged, frame.into(), place, parts),
+                Err(Unwritten::Full) => {
+                    self.queue.put_back(requests(staged).collect());
+                    return false;
+                }
+                Err(Unwritten::Failed(error)) if error.is_retryable() && left > 0 => continue,
+                Err(Unwritten::Failed(error)) => fail(requests(staged).collect(), error),
             }
-            let staged = match self.stage(requests) {
-                Ok(staged) => staged,
-                Err((requests, error)) => return fail(requests, error),
-            };
-            if staged.is_empty() {
-                return;
-            }
-            let (value, parts) = joined(&staged);
-            let Some(error) = self.write(&value) else {
-                return self.publish(staged, value.into(), parts);
-            };
-            writer.broken = true;
-            let commit = self.tail().next;
-            // The failed commit may be in the file all the same; only the file can tell.
-            let retries = error.is_retryable() && left > 0;
-            if retries && self.recover(writer).is_ok() && self.tail().next > commit {
-                return staged.into_iter().for_each(|staged| {
-                    staged.request.slot.answer(Ok(staged.outcome));
-                });
-            }
-            requests = staged.into_iter().map(|staged| staged.request).collect();
-            if !retries {
-                return fail(requests, error);
-            }
+            return true;
         }
     }
 
-    /// Writes the journal's next value, durably.
-    fn write(&self, value: &[u8]) -> Option<StoreError> {
-        let commit = self.tail().next;
-        let written = self.file.with("committing", |database| {
-            let txn = database.begin_write()?;
-            txn.open_table(JOURNAL)?.insert(commit, value)?;
-            Ok(txn.commit()?)
-        });
-        written.err()
+    /// Writes the next frame of the log.
+    fn write(&self, log: &mut Log, frame: &mut [u8]) -> Result<LogPlace, Unwritten> {
+        let relaxed = self.options.relaxed;
+        if let (Some(wait), Some(since)) = (relaxed, log.unsynced_since())
+            && since.elapsed() >= wait
+        {
+            self.sync(log)?;
+        }
+        let (number, oldest) = {
+            let tail = self.tail();
+            (tail.next, tail.begins())
+        };
+        log.append(&self.file, number, frame, oldest, relaxed.is_none())
     }
 
     /// Shows the durable batches to readers, and tells those who wait.
-    fn publish(&self, staged: Vec<Staged>, value: Bytes, parts: Vec<Range<usize>>) {
+    fn publish(
+        &self,
+        staged: Vec<Staged>,
+        frame: Bytes,
+        place: LogPlace,
+        parts: Vec<Range<usize>>,
+    ) {
         let mut tail = self.tail();
         let mut requests = Vec::with_capacity(staged.len());
         let batches = parts.len();
-        let mut parts = parts.into_iter().map(|part| value.slice(part));
+        let mut parts = parts.into_iter().map(|part| frame.slice(part));
         for mut staged in staged {
             let stored = staged.stored.take();
             if let Some(part) = parts.next() {
@@ -271,7 +280,7 @@ impl Core {
             }
             requests.push((staged.request, staged.outcome));
         }
-        tail.close(value, batches);
+        tail.close(frame, place, batches);
         let full = tail.is_full(&self.options);
         drop(tail);
         let wakers = requests
@@ -364,7 +373,7 @@ impl Drop for Wakes {
     }
 }
 
-/// The batches as one value, and where each stands in it.
+/// The batches as one frame, and where each stands in it.
 fn joined(staged: &[Staged]) -> (Vec<u8>, Vec<Range<usize>>) {
     // A length takes no more than that before it.
     const LENGTH: usize = 5;
@@ -374,13 +383,14 @@ fn joined(staged: &[Staged]) -> (Vec<u8>, Vec<Range<usize>>) {
             .flat_map(|staged| iter::once(staged.entry()).chain(staged.others()))
     };
     let size = |entry: &Entry| entry.bytes.len() + LENGTH;
-    let mut value = Vec::with_capacity(entries().map(size).sum());
+    let mut frame = Vec::with_capacity(HEAD + entries().map(size).sum::<usize>());
+    frame.resize(HEAD, 0);
     let mut parts = Vec::with_capacity(staged.len());
     for Entry { bytes, .. } in entries() {
-        Writer(&mut value).bytes(bytes);
-        parts.push(value.len() - bytes.len()..value.len());
+        Writer(&mut frame).bytes(bytes);
+        parts.push(frame.len() - bytes.len()..frame.len());
     }
-    (value, parts)
+    (frame, parts)
 }
 
 /// Tells everybody the same.

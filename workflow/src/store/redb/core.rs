@@ -1,20 +1,24 @@
 //! What the store, its futures and its keeper share.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
+use redb::{ReadTransaction, ReadableTableMetadata, TableError};
 
 use super::entry::{Logged, split};
 use super::file::{File, Source};
 use super::keeper::Signal;
+use super::log::{HEAD, Log, Place};
 use super::queue::{Queue, Refusal};
 use super::tables::{self, Failed, JOURNAL, META, RUNS, STRAYS, meta};
 use super::tail::Tail;
 use crate::store::{Identity, StoreError};
 
 /// What the store, its futures and its keeper share.
+///
+/// Locks are taken in this order: `folding`, `log`, `tail`.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) file: File,
@@ -24,8 +28,10 @@ pub(super) struct Core {
     pub(super) signal: Signal,
     pub(super) allocated: AtomicU64,
     tail: Mutex<Tail>,
-    writer: Mutex<Writer>,
+    log: Mutex<Log>,
     folding: Mutex<()>,
+    /// A write to the tables failed: nothing can be read or written until they were opened again.
+    broken: AtomicBool,
 }
 
 /// What can be chosen when a store is opened.
@@ -34,20 +40,33 @@ pub(super) struct Options {
     pub(super) cache: usize,
     pub(super) fold_entries: usize,
     pub(super) fold_bytes: usize,
-}
-
-/// What belongs to whoever writes to the file, one at a time.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    /// A write failed: nothing can be written until the file was opened again.
-    pub(super) broken: bool,
+    /// How long a commit may wait until it is synced; `None` when it is not to wait.
+    pub(super) relaxed: Option<Duration>,
 }
 
 impl Core {
     pub(super) fn open(source: Source, options: Options) -> Result<Self, StoreError> {
-        let (file, identity) = File::open(source, options.cache)?;
-        let tail = read_tail(&file)?;
-        Ok(Self {
+        let (file, opening) = File::open(source, options.cache)?;
+        let identity = opening.identity;
+        let mut tail = Tail {
+            next: opening.folded,
+            ..Tail::default()
+        };
+        let had_journal = read_journal(&file, &mut tail)?;
+        let log = if opening.logged {
+            if !file.has_log()? {
+                return Err(file.log_missing());
+            }
+            let (log, found) = Log::open(&file, identity, tail.next, opening.next)?;
+            let found = found.into_iter().map(|found| (found.place, found.frame));
+            take_in(&file, &mut tail, found)?;
+            log
+        } else {
+            Log::create(&file, identity, opening.next.before)?
+        };
+        file.enter(identity)?;
+        tail.strays = file.read("opening", has_strays)?;
+        let core = Self {
             file,
             identity,
             options,
@@ -55,9 +74,15 @@ impl Core {
             signal: Signal::default(),
             allocated: AtomicU64::new(0),
             tail: Mutex::new(tail),
-            writer: Mutex::default(),
+            log: Mutex::new(log),
             folding: Mutex::default(),
-        })
+            broken: AtomicBool::new(false),
+        };
+        if had_journal {
+            core.fold_all()?;
+            core.file.drop_journal()?;
+        }
+        Ok(core)
     }
 
     /// The right to fold. Taken before the writer.
@@ -71,18 +96,53 @@ impl Core {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to write to the file. Taken before the tail, never after.
-    pub(super) fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The right to commit.
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the file again after a failed write, and learns from it what became of that.
-    pub(super) fn recover(&self, writer: &mut Writer) -> Result<(), StoreError> {
-        writer.broken = true;
+    /// Makes durable what a relaxed store has not synced yet.
+    pub(super) fn sync(&self, log: &mut Log) -> Result<(), StoreError> {
+        log.sync(&self.file, || self.tail().log.iter().cloned().collect())
+    }
+
+    /// Makes durable what a relaxed store has let wait long enough. What fails fails the next commit, too.
+    pub(super) fn sync_if_due(&self) {
+        let Some(wait) = self.options.relaxed else {
+            return;
+        };
+        let log = &mut *self.log();
+        if log
+            .unsynced_since()
+            .is_some_and(|since| since.elapsed() >= wait)
+        {
+            drop(self.sync(log));
+        }
+    }
+
+    /// A write to the tables failed.
+    pub(super) fn break_off(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+
+    /// Opens the tables again after a failed write, and learns from them what became of that. The caller has the right to
+    /// fold.
+    pub(super) fn recover(&self, _folding: &MutexGuard<'_, ()>) -> Result<(), StoreError> {
+        if !self.broken.load(Ordering::Acquire) {
+            return Ok(());
+        }
         self.file.reopen(self.identity)?;
-        let tail = read_tail(&self.file)?;
-        *self.tail() = tail;
-        writer.broken = false;
+        let (folded, strays) = self.file.read("reopening", |txn| {
+            let folded = txn.open_table(META)?.get(meta::FOLDED)?;
+            let folded = folded.map_or(0, |value| value.value());
+            Ok((folded, has_strays(txn)?))
+        })?;
+        let _log = self.log();
+        let mut tail = self.tail();
+        tail.strays = strays;
+        let runs: Vec<_> = tail.runs.keys().copied().collect();
+        tail.forget(u64::try_from(folded).unwrap_or(u64::MAX), runs.into_iter());
+        self.broken.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -101,11 +161,10 @@ impl Core {
         }
     }
 
-    /// Opens the file again if a write failed.
+    /// Opens the tables again if a write failed.
     pub(super) fn mend(&self) -> Result<(), StoreError> {
-        let writer = &mut *self.writer();
-        if writer.broken {
-            self.recover(writer)?;
+        if self.broken.load(Ordering::Acquire) {
+            self.recover(&self.folding())?;
         }
         Ok(())
     }
@@ -118,25 +177,46 @@ impl Core {
     }
 }
 
-/// Rebuilds the tail from the journal.
-fn read_tail(file: &File) -> Result<Tail, StoreError> {
-    file.read("opening", |txn| {
-        let journal = txn.open_table(JOURNAL)?;
-        let runs = txn.open_table(RUNS)?;
-        let folded = txn
-            .open_table(META)?
-            .get(meta::FOLDED)?
-            .map_or(0, |value| value.value());
-        let mut tail = Tail {
-            next: u64::try_from(folded).unwrap_or(u64::MAX),
-            strays: !txn.open_table(STRAYS)?.is_empty()?,
-            ..Tail::default()
+/// Whether messages are kept for runs to come.
+fn has_strays(txn: &ReadTransaction) -> Result<bool, Failed> {
+    Ok(!txn.open_table(STRAYS)?.is_empty()?)
+}
+
+/// Takes in what a program of format 1 left in its journal; whether there was one.
+fn read_journal(file: &File, tail: &mut Tail) -> Result<bool, StoreError> {
+    let next = tail.next;
+    let journal = file.read("opening", |txn| {
+        let journal = match txn.open_table(JOURNAL) {
+            Ok(journal) => journal,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
-        for value in journal.iter()? {
-            let (commit, value) = value?;
-            tail.next = commit.value();
-            let value = Bytes::copy_from_slice(value.value());
-            let entries = split(&value)?;
+        let values = journal.range(next..)?.map(|value| {
+            let mut frame = vec![0; HEAD];
+            frame.extend_from_slice(value?.1.value());
+            Ok((Place::NOWHERE, frame.into()))
+        });
+        values.collect::<Result<Vec<_>, Failed>>().map(Some)
+    })?;
+    let had_journal = journal.is_some();
+    take_in(file, tail, journal.into_iter().flatten())?;
+    Ok(had_journal)
+}
+
+/// Takes commits in that were found, in their order.
+fn take_in(
+    file: &File,
+    tail: &mut Tail,
+    commits: impl Iterator<Item = (Place, Bytes)>,
+) -> Result<(), StoreError> {
+    let mut commits = commits.peekable();
+    if commits.peek().is_none() {
+        return Ok(());
+    }
+    file.read("opening", |txn| {
+        let runs = txn.open_table(RUNS)?;
+        for (place, frame) in commits {
+            let entries = split(&frame.slice(HEAD..))?;
             let batches = entries.len();
             for entry in entries {
                 let transition = Logged::read(&entry)?.transition;
@@ -150,8 +230,8 @@ fn read_tail(file: &File) -> Result<Tail, StoreError> {
                 };
                 tail.push(&transition, entry, stored.map(Box::new));
             }
-            tail.close(value, batches);
+            tail.close(frame, place, batches);
         }
-        Ok::<_, Failed>(tail)
+        Ok(())
     })
 }

@@ -1,9 +1,9 @@
-//! A batch as it stands in the journal.
+//! A batch as it stands in the log.
 //!
 //! ```text
 //! entry:         header length | header | (record length | record)*
 //! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | effects (from version 2) | removed, rest of the patch (from version 3) | crc32
-//! journal value: (entry length | entry)*
+//! body of a frame: (entry length | entry)*
 //! ```
 //!
 //! It is logical: it says what changes, not what the row is afterwards. So a step costs its record and a few bytes, and
@@ -87,7 +87,7 @@ impl Entry {
     }
 }
 
-/// The batches of a journal value, as they are written.
+/// The batches of a commit, as they are written.
 pub(super) fn split(value: &Bytes) -> Result<Vec<Bytes>, StoreError> {
     let mut entries = Vec::new();
     framed(value, &mut entries, "batch")?;

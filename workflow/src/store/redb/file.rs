@@ -5,25 +5,39 @@ use std::fs::{self, File as StdFile, OpenOptions};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use redb::backends::FileBackend;
 use redb::{
     Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend,
-    TableError, TableHandle,
+    TableError, TableHandle, WriteTransaction,
 };
 
 use super::creation;
+use super::log::{Next, START};
 use super::repair::Repair;
-use super::tables::{self, FORMAT, Failed, META, meta};
+use super::tables::{self, FORMAT, Failed, JOURNAL, META, meta};
 use crate::store::{Identity, StoreError};
+
+/// One of the two files of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFile {
+    /// The tables: the database.
+    Tables,
+    /// The log: what was committed and is not in the tables yet. It is empty when the store was closed.
+    Log,
+}
 
 /// Where the bytes are.
 pub(super) enum Source {
     Path(PathBuf),
-    Backend(Opener),
+    Backends {
+        tables: Opener<Database>,
+        log: Opener<Box<dyn StorageBackend>>,
+    },
 }
 
-type Opener = Box<dyn Fn(&Builder) -> Result<Database, DatabaseError> + Send + Sync>;
+type Opener<T> = Box<dyn Fn(&Builder) -> Result<T, DatabaseError> + Send + Sync>;
 
 /// The open file.
 pub(super) struct File {
@@ -33,8 +47,8 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Opens the file, or makes a new one, and counts the opening.
-    pub(super) fn open(source: Source, cache: usize) -> Result<(Self, Identity), StoreError> {
+    /// Opens the file, or makes a new one, and tells whose it is for this opening, which [`enter`](Self::enter) counts.
+    pub(super) fn open(source: Source, cache: usize) -> Result<(Self, Opening), StoreError> {
         let file = Self {
             source,
             cache,
@@ -44,12 +58,12 @@ impl File {
             file.look_before(path)?;
         }
         let database = file.connect()?;
-        let identity = file.caught("opening", || file.enter(&database))?;
+        let opening = file.caught("opening", || file.look(&database))?;
         *file
             .database
             .write()
             .unwrap_or_else(PoisonError::into_inner) = Some(database);
-        Ok((file, identity))
+        Ok((file, opening))
     }
 
     /// Works with the database; what goes wrong is told in our words.
@@ -61,6 +75,23 @@ impl File {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
         let database = database.as_ref().ok_or(StoreError::Closed)?;
         work(database).map_err(|failed| self.told(operation, failed))
+    }
+
+    /// Writes in one transaction that leaves the file so that it opens at once. Damage that makes the database panic is an error
+    /// here.
+    fn write(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&WriteTransaction) -> Result<(), Failed>,
+    ) -> Result<(), StoreError> {
+        self.caught(operation, || {
+            self.with(operation, |database| {
+                let mut txn = database.begin_write()?;
+                txn.set_quick_repair(true);
+                work(&txn)?;
+                Ok(txn.commit()?)
+            })
+        })
     }
 
     /// Reads from a snapshot. Damage that makes the database panic is an error here.
@@ -127,7 +158,7 @@ impl File {
     pub(super) fn path(&self) -> &Path {
         match &self.source {
             Source::Path(path) => path,
-            Source::Backend(_) => Path::new("<backend>"),
+            Source::Backends { .. } => Path::new("<backend>"),
         }
     }
 
@@ -172,7 +203,7 @@ impl File {
             repair.watch(&mut builder);
             let opened = match &self.source {
                 Source::Path(path) => builder.create(path),
-                Source::Backend(open) => open(&builder),
+                Source::Backends { tables, .. } => tables(&builder),
             };
             opened.map_err(|error| self.told("opening", error.into()))
         })
@@ -184,14 +215,11 @@ impl File {
         builder
     }
 
-    /// Counts the opening in one commit, which is also the one that makes a new store.
-    fn enter(&self, database: &Database) -> Result<Identity, StoreError> {
+    /// What is in the database.
+    fn look(&self, database: &Database) -> Result<Opening, StoreError> {
         let told = |failed| self.told("opening", failed);
-        let found = database
-            .begin_read()
-            .map_err(Failed::from)
-            .and_then(|txn| read_meta(&txn))
-            .map_err(told)?;
+        let txn = database.begin_read().map_err(Failed::from).map_err(told)?;
+        let found = read_meta(&txn).map_err(told)?;
         let identity = match self.accept(found)? {
             Some(identity) => Identity {
                 boot: identity.boot + 1,
@@ -202,26 +230,136 @@ impl File {
                 boot: 1,
             },
         };
-        let write = || -> Result<(), Failed> {
-            let mut txn = database.begin_write()?;
-            txn.set_quick_repair(true);
-            {
-                let mut table = txn.open_table(META)?;
-                table.insert(meta::FORMAT, u128::from(FORMAT))?;
-                table.insert(meta::ID, identity.id)?;
-                table.insert(meta::BOOT, u128::from(identity.boot))?;
-            }
-            // Also those that an older program did not know.
-            tables::create(&txn)?;
-            Ok(txn.commit()?)
+        let number = |name| match found {
+            Some(_) => read_number(&txn, name).map_err(told),
+            None => Ok(0),
         };
-        write().map_err(told)?;
-        if identity.boot == 1
-            && let Source::Path(path) = &self.source
-        {
-            self.keep_name(path)?;
+        let next = Next {
+            at: number(meta::LOG_AT)?.max(START),
+            before: number(meta::LOG_AFTER)?,
+        };
+        Ok(Opening {
+            identity,
+            folded: number(meta::FOLDED)?,
+            logged: number(meta::LOGGED)? == 1,
+            next,
+        })
+    }
+
+    /// Counts the opening in one commit, which is also the one that makes a new store. From here on the log counts.
+    pub(super) fn enter(&self, identity: Identity) -> Result<(), StoreError> {
+        self.write("opening", |txn| {
+            let mut table = txn.open_table(META)?;
+            table.insert(meta::FORMAT, u128::from(FORMAT))?;
+            table.insert(meta::ID, identity.id)?;
+            table.insert(meta::BOOT, u128::from(identity.boot))?;
+            table.insert(meta::LOGGED, 1)?;
+            // Also those that an older program did not know.
+            Ok(tables::create(txn)?)
+        })?;
+        match &self.source {
+            Source::Path(path) if identity.boot == 1 => self.keep_name(path),
+            _ => Ok(()),
         }
-        Ok(identity)
+    }
+
+    /// Says that there is nothing in the log, and will not be.
+    pub(super) fn leave(&self) -> Result<(), StoreError> {
+        self.write("closing", |txn| {
+            txn.open_table(META)?.insert(meta::LOGGED, 0)?;
+            Ok(())
+        })
+    }
+
+    /// Removes what is left of the journal of format 1.
+    pub(super) fn drop_journal(&self) -> Result<(), StoreError> {
+        self.write("opening", |txn| {
+            txn.delete_table(JOURNAL)?;
+            Ok(())
+        })
+    }
+
+    /// Opens the file of the log, or makes it.
+    pub(super) fn open_log(&self) -> Result<Box<dyn StorageBackend>, StoreError> {
+        let opened = match &self.source {
+            Source::Path(path) => OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(log_of(path))
+                .map_err(|error| DatabaseError::Storage(error.into()))
+                .and_then(FileBackend::new)
+                .map(|backend| Box::new(backend) as Box<dyn StorageBackend>),
+            Source::Backends { log, .. } => log(&self.builder()),
+        };
+        opened.map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => StoreError::Locked {
+                path: self.log_path(),
+            },
+            error => self.told("opening the log", error.into()),
+        })
+    }
+
+    /// Whether there is a log, of whatever it may be.
+    pub(super) fn has_log(&self) -> Result<bool, StoreError> {
+        if let Source::Path(path) = &self.source {
+            return Ok(fs::metadata(log_of(path)).is_ok_and(|found| found.len() > 0));
+        }
+        let disk = self.open_log()?;
+        let length = disk.len();
+        Ok(length.map_err(|error| self.failed("opening the log", error))? > 0)
+    }
+
+    /// The log's name must still be in the directory after a power cut.
+    pub(super) fn keep_log(&self) -> Result<(), StoreError> {
+        match &self.source {
+            Source::Path(path) => self.keep_name(path),
+            Source::Backends { .. } => Ok(()),
+        }
+    }
+
+    /// Removes the log, which is empty. Nothing is lost when it stays.
+    pub(super) fn remove_log(&self) {
+        if let Source::Path(path) = &self.source {
+            drop(fs::remove_file(log_of(path)));
+        }
+    }
+
+    fn log_path(&self) -> PathBuf {
+        match &self.source {
+            Source::Path(path) => log_of(path),
+            Source::Backends { .. } => PathBuf::from("<backend of the log>"),
+        }
+    }
+
+    pub(super) fn log_missing(&self) -> StoreError {
+        StoreError::LogMissing {
+            path: self.path().into(),
+            log: self.log_path(),
+        }
+    }
+
+    pub(super) fn foreign_log(&self) -> StoreError {
+        StoreError::NotAStore {
+            path: self.path().into(),
+            detail: format!(
+                "beside it is `{}`, the log of another store that was not closed: move that away, or remove it when the store is gone for good",
+                self.log_path().display()
+            ),
+        }
+    }
+
+    pub(super) fn damaged_log(&self, detail: &str) -> StoreError {
+        StoreError::Damaged {
+            path: self.log_path(),
+            detail: detail.to_owned(),
+        }
+    }
+
+    /// What the operating system says of the log.
+    pub(super) fn failed(&self, operation: &'static str, error: std::io::Error) -> StoreError {
+        self.told(operation, redb::Error::Io(error).into())
     }
 
     /// A new file must still be in its directory after a power cut.
@@ -327,6 +465,18 @@ impl File {
     }
 }
 
+/// A store as it was found, for this opening.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) identity: Identity,
+    /// The first commit that is not in the tables.
+    pub(super) folded: u64,
+    /// Whether there is a log.
+    pub(super) logged: bool,
+    /// Where in it that commit would be.
+    pub(super) next: Next,
+}
+
 /// What the meta table says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Found {
@@ -359,6 +509,19 @@ fn read_meta(txn: &ReadTransaction) -> Result<Option<Found>, Failed> {
     }))
 }
 
+fn read_number(txn: &ReadTransaction, name: &str) -> Result<u64, Failed> {
+    let table = txn.open_table(META)?;
+    let number = table.get(name)?.map_or(0, |value| value.value());
+    Ok(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+/// The log beside the tables.
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-log");
+    name.into()
+}
+
 fn other_database(table: &str) -> Failed {
     let detail = format!("it is a redb database of another program, with a table `{table}`");
     StoreError::NotAStore {
@@ -377,12 +540,15 @@ fn begins_like_a_database(path: &Path) -> bool {
 }
 
 impl Source {
-    pub(super) fn backend<B: StorageBackend>(
-        open: impl Fn() -> std::io::Result<B> + Send + Sync + 'static,
+    pub(super) fn backends<B: StorageBackend>(
+        open: impl Fn(StoreFile) -> std::io::Result<B> + Send + Sync + 'static,
     ) -> Self {
-        Self::Backend(Box::new(move |builder| {
-            builder.create_with_backend(open()?)
-        }))
+        let open = Arc::new(open);
+        let log = Arc::clone(&open);
+        Self::Backends {
+            tables: Box::new(move |builder| builder.create_with_backend(open(StoreFile::Tables)?)),
+            log: Box::new(move |_| Ok(Box::new(log(StoreFile::Log)?))),
+        }
     }
 }
 

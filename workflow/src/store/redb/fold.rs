@@ -1,9 +1,9 @@
-//! The fold: moves the oldest commits from the journal into the tables.
+//! The fold: moves the oldest commits from the log into the tables.
 //!
-//! 1. A slice is whole commits. Its transaction writes what they add up to and removes them, so that the tables are
-//!    always exactly what the journal before [`FOLDED`](super::tables::meta::FOLDED) says.
+//! 1. A slice is whole commits. Its transaction writes what they add up to and up to which commit that is, so that the
+//!    tables are always exactly what the log before [`FOLDED`](super::tables::meta::FOLDED) says.
 //! 2. Only the fold writes the tables, one at a time: what it reads before its transaction is still true in it.
-//! 3. It holds up commits only while it writes a slice, not while it prepares one.
+//! 3. It does not hold up commits: they go to the log.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +13,10 @@ use redb::{ReadTransaction, WriteTransaction};
 
 use super::core::Core;
 use super::entry::{Logged, framed, prune, put_framed, run_of, split};
+use super::log::Next;
 use super::mail::Mail;
 use super::queue::Refusal;
-use super::tables::{
-    self, DUE, Failed, IDS, JOURNAL, META, RECORDS, RUNS, STATES, due_key, listed, meta,
-};
+use super::tables::{self, DUE, Failed, IDS, META, RECORDS, RUNS, STATES, due_key, listed, meta};
 use super::tail::Commit;
 use crate::replay::{RunKey, RunState, Timestamp};
 use crate::store::encoding::peek_record;
@@ -43,7 +42,7 @@ struct Slice {
 }
 
 impl Core {
-    /// Folds until the journal is empty, or was not when it was begun.
+    /// Folds until the tail is empty, or was not when it was begun.
     pub(super) fn fold_all(&self) -> Result<(), StoreError> {
         let end = self.tail().next;
         loop {
@@ -55,6 +54,7 @@ impl Core {
             if folded.is_none_or(|folded| folded >= end) {
                 return Ok(());
             }
+            self.sync_if_due();
             // Whoever waits to commit goes first.
             std::thread::yield_now();
         }
@@ -62,36 +62,50 @@ impl Core {
 
     /// Folds one slice; the commit up to which everything is folded then, or `None` when there was nothing to fold.
     pub(super) fn fold_slice(&self) -> Result<Option<u64>, StoreError> {
-        let _one_at_a_time = self.folding();
+        let folding = self.folding();
+        self.recover(&folding)?;
         let commits = self.tail().oldest(SLICE.batches, SLICE.bytes);
         let Some((runs, end)) = by_run(&commits)? else {
             return Ok(None);
         };
         let store = self.identity.id;
         let changes = self.file.read("folding", |txn| prepare(txn, store, runs))?;
-
-        let writer = &mut *self.writer();
-        if writer.broken {
-            self.recover(writer)?;
-        }
         let mut strays = None;
         let written = self.file.with("folding", |database| {
             let mut txn = database.begin_write()?;
             txn.set_quick_repair(true);
-            write(&txn, &changes.runs, end)?;
+            write(&txn, &changes.runs)?;
             strays = changes.mail.fold(&txn)?;
+            {
+                let mut table = txn.open_table(META)?;
+                table.insert(meta::FOLDED, u128::from(end.commit))?;
+                table.insert(meta::LOG_AT, u128::from(end.next.at))?;
+                table.insert(meta::LOG_AFTER, u128::from(end.next.before))?;
+            }
             Ok(txn.commit()?)
         });
         if let Err(error) = written {
-            writer.broken = true;
+            self.break_off();
             return Err(error);
         }
+        // Not between judging a commit and showing it: its runs must stay in the tail.
+        let log = self.log();
         let runs = changes.runs.iter().map(|change| change.run);
         let mut tail = self.tail();
         tail.strays = strays.unwrap_or(tail.strays);
-        tail.forget(end, runs);
-        Ok(Some(end))
+        tail.forget(end.commit, runs);
+        drop(tail);
+        drop(log);
+        Ok(Some(end.commit))
     }
+}
+
+/// Where a slice ends.
+struct End {
+    /// The first commit that is not in it.
+    commit: u64,
+    /// Where that would be in the log.
+    next: Next,
 }
 
 /// What a slice does.
@@ -115,19 +129,21 @@ struct Change {
 
 type Runs = BTreeMap<RunKey, Vec<Bytes>>;
 
-/// The batches of the oldest commits by their runs, and the first commit that is not among them: whole commits, until a
-/// slice is full.
-fn by_run(commits: &[Commit]) -> Result<Option<(Runs, u64)>, StoreError> {
+/// The batches of the oldest commits by their runs, and where they end: whole commits, until a slice is full.
+fn by_run(commits: &[Commit]) -> Result<Option<(Runs, End)>, StoreError> {
     let mut runs = Runs::new();
     let mut end = None;
     for commit in commits {
         if runs.len() >= SLICE.runs {
             break;
         }
-        for entry in split(&commit.value)? {
+        for entry in split(&commit.value())? {
             runs.entry(run_of(&entry)?).or_default().push(entry);
         }
-        end = Some(commit.number + 1);
+        end = Some(End {
+            commit: commit.number + 1,
+            next: commit.place.next,
+        });
     }
     Ok(end.map(|end| (runs, end)))
 }
@@ -253,7 +269,7 @@ fn advance(row: &mut Option<RunRow>, transition: &Transition) -> Result<(), Stor
     match (&transition.create, &mut *row) {
         (Some(new), _) => *row = Some(transition.created(new)),
         (None, Some(row)) => transition.apply(row),
-        // Its creation is neither here nor there. Nothing is lost: the journal keeps it.
+        // Its creation is neither here nor there. Nothing is lost: the log keeps it.
         (None, None) => {
             return Err(StoreError::Corrupt {
                 what: "batch",
@@ -358,7 +374,7 @@ impl Packing {
     }
 }
 
-fn write(txn: &WriteTransaction, changes: &[Change], end: u64) -> Result<(), Failed> {
+fn write(txn: &WriteTransaction, changes: &[Change]) -> Result<(), Failed> {
     let mut runs = txn.open_table(RUNS)?;
     for change in spread(changes) {
         runs.insert(change.run.0, &change.row[..])?;
@@ -413,9 +429,6 @@ fn write(txn: &WriteTransaction, changes: &[Change], end: u64) -> Result<(), Fai
             }
         }
     }
-    txn.open_table(JOURNAL)?.retain_in(..end, |_, _| false)?;
-    txn.open_table(META)?
-        .insert(meta::FOLDED, u128::from(end))?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::core::Core;
 use crate::store::StoreError;
@@ -52,12 +52,12 @@ impl Signal {
         self.called.notify_one();
     }
 
-    /// Waits for a call, or a tick. `None` when it is to stop; else whether it was called.
-    fn wait(&self) -> Option<bool> {
+    /// Waits for a call, or so long. `None` when it is to stop; else whether it was called.
+    fn wait(&self, tick: Duration) -> Option<bool> {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |call: &mut Call| !call.now && !call.stop;
         let mut call = if self.awake.load(Ordering::Relaxed) {
-            let waited = self.called.wait_timeout_while(call, TICK, idle);
+            let waited = self.called.wait_timeout_while(call, tick, idle);
             waited.unwrap_or_else(PoisonError::into_inner).0
         } else {
             self.called
@@ -93,8 +93,16 @@ impl Keeper {
 }
 
 fn watch(core: &Arc<Core>) {
+    let tick = core.options.relaxed.map_or(TICK, |wait| wait.min(TICK));
     let mut seen = 0;
-    while let Some(called) = core.signal.wait() {
+    let mut looked = Instant::now();
+    while let Some(called) = core.signal.wait(tick) {
+        core.sync_if_due();
+        // A store that is to be synced more often is not idle sooner.
+        if !called && looked.elapsed() < TICK {
+            continue;
+        }
+        looked = Instant::now();
         let (next, entries, full) = {
             let tail = core.tail();
             (tail.next, tail.batches, tail.is_full(&core.options))
@@ -105,7 +113,7 @@ fn watch(core: &Arc<Core>) {
         }
         let idle = !called && next == seen;
         if full || (idle && entries > 0) {
-            // What fails is tried again at the next tick; the journal keeps everything meanwhile.
+            // What fails is tried again at the next tick; the log keeps everything meanwhile.
             let folded = core.fold_all();
             drop(folded);
         }

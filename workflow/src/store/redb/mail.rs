@@ -3,16 +3,16 @@
 //! What stands here goes before what the tables say, whatever they were folded up to: of each place it is the last word.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound::{Excluded, Included};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use bytes::Bytes;
 use redb::{ReadTransaction, WriteTransaction};
 
-use super::tables::{ANSWERS, DEAD, DELIVERED, Failed, INBOX, LAPSES, STRAYS};
-use crate::replay::{Message, RunId, RunKey, Timestamp};
+use super::tables::{ANSWERS, DEAD, DELIVERED, Failed, INBOX, LAPSES, STRAYS, VALUES};
+use crate::replay::{Message, Payload, RunId, RunKey, Timestamp};
 use crate::store::encoding::{
-    decode_answer, decode_dead_letter, decode_message, encode_answer, encode_dead_letter,
-    encode_message,
+    decode_answer, decode_dead_letter, decode_message, decode_value, encode_answer,
+    encode_dead_letter, encode_message, encode_value,
 };
 use crate::store::mail::{Effect, Stray};
 use crate::store::transition::Transition;
@@ -27,6 +27,7 @@ pub(super) struct Mail {
     strays: BTreeMap<(RunId, u64), Since<Option<Stray>>>,
     lapses: BTreeSet<(Timestamp, RunId, u64)>,
     answers: HashMap<u128, Since<Answer>>,
+    values: BTreeMap<String, Since<Option<Payload>>>,
 }
 
 /// What a commit said.
@@ -80,6 +81,10 @@ impl Mail {
                 let what = answer.clone();
                 self.answers.insert(*request, Since { commit, what });
             }
+            Effect::Value(key, value) => {
+                let what = value.clone();
+                self.values.insert(key.clone(), Since { commit, what });
+            }
         }
     }
 
@@ -101,6 +106,7 @@ impl Mail {
         self.dead.retain(|_, since| since.commit >= folded);
         self.delivered.retain(|_, since| since.commit >= folded);
         self.answers.retain(|_, since| since.commit >= folded);
+        self.values.retain(|_, since| since.commit >= folded);
         let lapses = &mut self.lapses;
         self.strays.retain(|(to, arrival), since| {
             let stays = since.commit >= folded;
@@ -151,6 +157,19 @@ impl Mail {
                 out.clear();
                 encode_answer(&since.what, &mut out);
                 table.insert(*request, &out[..])?;
+            }
+        }
+        if !self.values.is_empty() {
+            let mut table = txn.open_table(VALUES)?;
+            for (key, since) in &self.values {
+                match &since.what {
+                    Some(value) => {
+                        out.clear();
+                        encode_value(value, &mut out);
+                        table.insert(&**key, &out[..])?;
+                    }
+                    None => drop(table.remove(&**key)?),
+                }
             }
         }
         if self.strays.is_empty() {
@@ -325,6 +344,55 @@ impl Layers<'_> {
             ))?)),
             None => Ok(None),
         }
+    }
+}
+
+impl Layers<'_> {
+    pub(super) fn value(&self, key: &str) -> Result<Option<Payload>, Failed> {
+        if let Some(value) = self.last(|mail| mail.values.get(key).map(|since| since.what.clone()))
+        {
+            return Ok(value);
+        }
+        let stored = self.txn.open_table(VALUES)?.get(key)?;
+        let value = stored.map(|value| decode_value(&Bytes::copy_from_slice(value.value())));
+        Ok(value.transpose()?)
+    }
+
+    pub(super) fn values(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Payload)>, Failed> {
+        let from = match after {
+            Some(after) if after >= prefix => Excluded(after),
+            _ => Included(prefix),
+        };
+        let mut found = BTreeMap::new();
+        let here: BTreeMap<&str, &Option<Payload>> = {
+            let layers = self.here.iter().rev();
+            let values = layers.flat_map(|mail| mail.values.range::<str, _>((from, Unbounded)));
+            let values = values.map(|(key, since)| (&**key, &since.what));
+            values.filter(|(key, _)| key.starts_with(prefix)).collect()
+        };
+        for entry in self
+            .txn
+            .open_table(VALUES)?
+            .range::<&str>((from, Unbounded))?
+        {
+            let (key, value) = entry?;
+            let key = key.value();
+            if found.len() >= limit || !key.starts_with(prefix) {
+                break;
+            }
+            if !here.contains_key(key) {
+                let value = decode_value(&Bytes::copy_from_slice(value.value()))?;
+                found.insert(key.to_owned(), value);
+            }
+        }
+        let here = here.into_iter();
+        found.extend(here.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?))));
+        Ok(found.into_iter().take(limit).collect())
     }
 }
 

@@ -1,17 +1,17 @@
-//! The embedded store: one file, by redb.
+//! The embedded store: one file, by redb, and beside it a log while it is open.
 //!
 //! # How it works
 //!
-//! 1. **A commit is one value.** Everything that waits is written as one value of the journal table, in one durable
-//!    transaction. Whoever waits does it itself when nobody else does: no thread is woken for a step.
-//! 2. **The tail is in memory.** What the journal holds and the tables do not is indexed in memory, and rebuilt when the
-//!    file is opened.
+//! 1. **A commit is one write.** Everything that waits is written as one frame of the log, and synced. Whoever waits does it
+//!    itself when nobody else does: no thread is woken for a step.
+//! 2. **The tail is in memory.** What the log holds and the tables do not is indexed in memory, and rebuilt when the store
+//!    is opened.
 //! 3. **The fold is bulk work.** When the tail is long, or nothing happens, it is moved into the tables, many runs at a
-//!    time, in order. A run that waits takes no memory then. Folds and closing leave the file so that it opens
-//!    at once, also after a kill; commits of steps do not pay for that. So a kill amid steps has the whole file read
-//!    through by the next opening, which says so.
+//!    time, in order, while commits go on. A run that waits takes no memory then. Every transaction of the tables leaves
+//!    them so that they open at once, also after a kill.
+//! 4. **A closed store is one file.** Closing folds everything and removes the log.
 //!
-//! The file is for one store at a time: whoever else wants to know something asks the process that has it open.
+//! The store is for one process at a time: whoever else wants to know something asks the process that has it open.
 
 mod blocking;
 mod commit;
@@ -23,6 +23,7 @@ mod file;
 mod fold;
 mod judge;
 mod keeper;
+mod log;
 mod mail;
 mod queue;
 mod read;
@@ -33,12 +34,14 @@ mod tail;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use self::blocking::offload;
 use self::commit::Appending;
 use self::core::{Core, Options};
 use self::entry::Entry;
 use self::file::Source;
+pub use self::file::StoreFile;
 use self::keeper::Keeper;
 use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
 use super::transition::Parts;
@@ -46,9 +49,12 @@ use super::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
     RunFilter, RunRow, Store, StoreError,
 };
-use crate::replay::{Message, NewMessage, Record, RunId, RunKey, Timestamp};
+use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
 /// Keeps runs in one file.
+///
+/// While it is open, the newest commits are in a second one beside it, whose name ends in `-log`. Closing it leaves one. To
+/// copy a store, close it first, or copy both in one snapshot of the file system.
 ///
 /// Dropping it waits for commits under way, folds and lets go of the file, as [`Store::close`] does.
 #[derive(Debug)]
@@ -67,12 +73,13 @@ pub struct RedbStoreBuilder {
 impl RedbStore {
     /// Opens the store in this file, or makes a new one when there is no file or an empty one.
     ///
-    /// After a close, or a kill when nothing had happened for half a second, this takes milliseconds whatever it holds.
-    /// After a kill or a power cut amid steps the file is read through twice first; the log tells of it, every second.
+    /// This takes milliseconds whatever the store holds. After a kill or a power cut it reads what was not folded yet, which is
+    /// at most some ten megabytes.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::NewerFormat`], [`StoreError::Damaged`] and [`StoreError::NotAStore`] when the
-    /// file is not one to be opened, which leaves it as it is; [`StoreError::Io`] when it cannot be read or written.
+    /// file is not one to be opened, and [`StoreError::LogMissing`] when its log is not beside it, which leaves it as it is;
+    /// [`StoreError::Io`] when it cannot be read or written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::builder().open(path)
     }
@@ -84,6 +91,7 @@ impl RedbStore {
                 cache: 4 << 20,
                 fold_entries: 32 << 10,
                 fold_bytes: 16 << 20,
+                relaxed: None,
             },
         }
     }
@@ -101,7 +109,7 @@ impl RedbStore {
     fn start(source: Source, options: Options) -> Result<Self, StoreError> {
         let core = Arc::new(Core::open(source, options)?);
         let keeper = Keeper::start(Arc::clone(&core))?;
-        // What a crash left in the journal is folded when nothing else is to be done.
+        // What a crash left in the log is folded when nothing else is to be done.
         core.signal.nudge();
         Ok(Self {
             core,
@@ -125,6 +133,14 @@ impl RedbStoreBuilder {
         self
     }
 
+    /// Lets commits wait up to `wait` until they are synced, for speed. What was recorded survives a kill of the process all
+    /// the same, and the store is never damaged; but a power cut, or a crash of the operating system, may take what was
+    /// recorded in the last `wait`, and then those steps are done again. By default nothing waits.
+    pub fn relaxed(mut self, wait: Duration) -> Self {
+        self.options.relaxed = Some(wait);
+        self
+    }
+
     /// Opens the store in this file. See [`RedbStore::open`].
     ///
     /// # Errors
@@ -133,15 +149,15 @@ impl RedbStoreBuilder {
         RedbStore::start(Source::Path(PathBuf::from(path.as_ref())), self.options)
     }
 
-    /// Opens the store on a storage of your own. `open` is called again after a failed write.
+    /// Opens the store on storages of your own, one for each of its files. `open` is called again after a failed write.
     ///
     /// # Errors
     /// As [`RedbStore::open`].
     pub fn open_backend<B: ::redb::StorageBackend>(
         self,
-        open: impl Fn() -> std::io::Result<B> + Send + Sync + 'static,
+        open: impl Fn(StoreFile) -> std::io::Result<B> + Send + Sync + 'static,
     ) -> Result<RedbStore, StoreError> {
-        RedbStore::start(Source::backend(open), self.options)
+        RedbStore::start(Source::backends(open), self.options)
     }
 }
 
@@ -282,6 +298,19 @@ impl Store for RedbStore {
         Box::pin(async move { self.core.answer(request) })
     }
 
+    fn value<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Payload>, StoreError>> {
+        Box::pin(async move { self.core.value(key) })
+    }
+
+    fn values<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>> {
+        Box::pin(async move { self.core.values(prefix, after, limit) })
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         let (core, filter) = (Arc::clone(&self.core), filter.clone());
         Box::pin(offload(move || core.list(&filter)))
@@ -311,11 +340,15 @@ fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> 
         core.round();
     }
     keeper.stop(core);
-    // A commit under way has taken its batches from the queue, and ends before the writer is free.
-    drop(core.writer());
+    // A commit under way has taken its batches from the queue, and ends before the log is free.
+    drop(core.log());
     let folded = match refused {
         None => core.fold_all(),
         Some(refusal) => Err(refusal.error()),
     };
-    folded.and(core.file.close())
+    let emptied = folded.and_then(|()| {
+        core.file.leave()?;
+        core.log().close(&core.file)
+    });
+    emptied.and(core.file.close())
 }

@@ -14,7 +14,7 @@ use super::entry::{Logged, framed, prune};
 use super::mail::Layers;
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
-use crate::replay::{Message, Record, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{Message, Payload, Record, RunId, RunKey, RunState, Timestamp};
 use crate::store::encoding::decode_record;
 use crate::store::{Answer, DeadLetter, Loaded, Page, RunFilter, RunRow, StoreError};
 
@@ -191,6 +191,19 @@ impl Core {
 
     pub(super) fn answer(&self, request: u128) -> Result<Option<Answer>, StoreError> {
         self.mail("reading an answer", |mail| mail.answer(request))
+    }
+
+    pub(super) fn value(&self, key: &str) -> Result<Option<Payload>, StoreError> {
+        self.mail("reading a value", |mail| mail.value(key))
+    }
+
+    pub(super) fn values(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(String, Payload)>, StoreError> {
+        self.mail("reading values", |mail| mail.values(prefix, after, limit))
     }
 
     pub(super) fn due(

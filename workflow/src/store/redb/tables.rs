@@ -3,7 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | meta | name | number |
-//! | journal | number of the commit | its batches |
+//! | journal | number of the commit | its batches (format 1 only: then the log) |
 //! | runs | run | its row |
 //! | records | run, first `seq` | that record and those after it |
 //! | ids | hash of the id, run | – |
@@ -14,6 +14,7 @@
 //! | strays | id, arrival | when it lapses, message |
 //! | lapses | when, id, arrival | – |
 //! | answers | request | answer |
+//! | values | key | value of the application |
 //! | states | state, run | – (not of waiting and completed runs: they are the many) |
 
 use bytes::Bytes;
@@ -49,6 +50,8 @@ pub(super) const LAPSES: TableDefinition<'_, (i64, &str, u64), ()> =
 pub(super) const ANSWERS: TableDefinition<'_, u128, &[u8]> =
     TableDefinition::new("workflow.answers");
 
+pub(super) const VALUES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("workflow.values");
+
 /// Names in the meta table.
 pub(super) mod meta {
     /// The format of the file.
@@ -59,14 +62,19 @@ pub(super) mod meta {
     pub(crate) const BOOT: &str = "boot";
     /// The first commit that is not in the tables yet.
     pub(crate) const FOLDED: &str = "folded";
+    /// Whether there is a log: 1 while the store is open, and after a crash.
+    pub(crate) const LOGGED: &str = "logged";
+    /// Where in the log the first commit that is not in the tables yet would be.
+    pub(crate) const LOG_AT: &str = "log at";
+    /// The hash of the frame before it.
+    pub(crate) const LOG_AFTER: &str = "log after";
 }
 
 /// The format that this program writes, and the newest it reads.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// Makes every table there, so that no reader finds one missing.
 pub(super) fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
-    txn.open_table(JOURNAL)?;
     txn.open_table(RUNS)?;
     txn.open_table(RECORDS)?;
     txn.open_table(IDS)?;
@@ -78,6 +86,7 @@ pub(super) fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
     txn.open_table(STRAYS)?;
     txn.open_table(LAPSES)?;
     txn.open_table(ANSWERS)?;
+    txn.open_table(VALUES)?;
     Ok(())
 }
 

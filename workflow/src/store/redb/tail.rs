@@ -1,6 +1,6 @@
-//! What is in the journal and not yet in the tables, in memory.
+//! What is in the log and not yet in the tables, in memory.
 //!
-//! 1. A run stands here exactly when the journal holds batches of it that are not folded. Then its row here is the
+//! 1. A run stands here exactly when the log holds batches of it that are not folded. Then its row here is the
 //!    newest, and what the tables say of it is past.
 //! 2. Nothing gets here before it is durable: a reader never sees what a crash may take back.
 
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 
 use super::core::Options;
+use super::log::{HEAD, Place};
 use super::mail::Mail;
 use crate::replay::{RunId, RunKey, Timestamp};
 use crate::store::RunRow;
@@ -20,12 +21,21 @@ const WAITING: usize = 1024;
 /// When the tail is so many times as long as it should be, commits have to fold, too: memory is bounded, and folds keep up.
 const PRESSURE: usize = 4;
 
-/// What was written in one commit: the journal's value, of which the batches of the runs are parts.
+/// What was written in one commit: a frame of the log, of which the batches of the runs are parts.
 #[derive(Debug, Clone)]
 pub(super) struct Commit {
     pub(super) number: u64,
-    pub(super) value: Bytes,
+    pub(super) place: Place,
+    /// Its frame, with room for the head at least.
+    pub(super) frame: Bytes,
     pub(super) batches: usize,
+}
+
+impl Commit {
+    /// Its batches as they are written.
+    pub(super) fn value(&self) -> Bytes {
+        self.frame.slice(HEAD.min(self.frame.len())..)
+    }
 }
 
 /// What is not folded yet.
@@ -103,12 +113,13 @@ impl Tail {
     }
 
     /// All batches of a durable commit were taken in.
-    pub(super) fn close(&mut self, value: Bytes, batches: usize) {
+    pub(super) fn close(&mut self, frame: Bytes, place: Place, batches: usize) {
         self.batches += batches;
-        self.bytes += value.len();
+        self.bytes += frame.len();
         self.log.push_back(Commit {
             number: self.next,
-            value,
+            place,
+            frame,
             batches,
         });
         self.next += 1;
@@ -119,7 +130,7 @@ impl Tail {
         let past = self.log.partition_point(|commit| commit.number < folded);
         for commit in self.log.drain(..past) {
             self.batches -= commit.batches;
-            self.bytes -= commit.value.len();
+            self.bytes -= commit.frame.len();
         }
         for run in runs {
             let Some(tail) = self.runs.get_mut(&run) else {
@@ -154,10 +165,15 @@ impl Tail {
         let fits = self.log.iter().take_while(|commit| {
             let room = seen < batches && size < bytes;
             seen += commit.batches;
-            size += commit.value.len();
+            size += commit.frame.len();
             room
         });
         fits.cloned().collect()
+    }
+
+    /// Where the oldest unfolded commit stands in the log.
+    pub(super) fn begins(&self) -> Option<u64> {
+        self.log.front().map(|commit| commit.place.at)
     }
 
     /// Whether it is time to fold.
@@ -169,7 +185,9 @@ impl Tail {
 
     /// Whether it is so much past that time that commits have to fold, too.
     pub(super) fn is_pressing(&self, options: &Options) -> bool {
-        self.batches >= PRESSURE * options.fold_entries || self.due.len() >= PRESSURE * WAITING
+        self.batches >= options.fold_entries.saturating_mul(PRESSURE)
+            || self.bytes >= options.fold_bytes.saturating_mul(PRESSURE)
+            || self.due.len() >= PRESSURE * WAITING
     }
 
     /// Whether messages are kept for runs to come.

@@ -42,6 +42,7 @@ fn end(replay: &mut Replay, ticket: &Ticket, result: Result<&'static str, ()>) {
             result,
             attempts: 1,
             started_at: at(0),
+            values: Vec::new(),
         },
     );
 }
