@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workflow::Engine;
 use workflow::guided::{Guide, OpenError, Press, Progress, Refused, StageKey, View};
+use workflow::operation::Snapshot;
 
 use self::project::{Project, ProjectStage};
 
@@ -132,7 +133,7 @@ fn shown(view: &View<Project, ProjectStage>) -> Value {
         json!({
             "name": operation.title(),
             "status": operation.status().word(),
-            "percent": progress.and_then(|progress| progress.percent()),
+            "percent": progress.and_then(workflow::operation::Progress::percent),
             "says": progress.and_then(|progress| progress.message.clone()),
         })
     });
@@ -173,7 +174,7 @@ async fn open(engine: &Engine, id: String) -> Result<Onboarding, Wrong> {
 /// How far the steps are that the view shows: that has no revision of its own.
 fn steps_of(view: &View<Project, ProjectStage>) -> u64 {
     let steps = view.operations.iter();
-    steps.map(|operation| operation.revision()).sum()
+    steps.map(Snapshot::revision).sum()
 }
 
 /// The view as it is, or the next one after a revision, and after steps that were that far.
