@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use workflow::guided::{
-    FailingKind, Flow, FlowBuilder, Guide, Moved, OpenError, Problem, Refused, Stage, StageBuilder,
-    Status, Told, View, stage,
+    FailingKind, Flow, FlowBuilder, Guide, Moved, OpenError, Problem, Refused, Revisit, Stage,
+    StageBuilder, Status, Told, View, stage,
 };
 use workflow::replay::RunId;
 use workflow::store::Store as _;
@@ -634,7 +634,7 @@ fn with_steps() -> (Flow<Bank>, Flow<Form>) {
     let outer = described([
         stage("a").start().to("n"),
         through("n", &inner)
-            .revisit(workflow::guided::Revisit::Fresh)
+            .revisit(Revisit::Fresh)
             .undo_step("have", told::<Form>)
             .undo_step("after", told::<Form>)
             .to("c"),
@@ -1063,6 +1063,44 @@ async fn of_two_flows_in_one_stage_one_is_gone_through_after_the_other() {
     );
     assert!(matches!(guide.next().await, Ok(Moved::To(stage)) if stage == "c"));
     assert_eq!(trace().take(), ["l and r"]);
+}
+
+// What flows in it did is undone with their data: as long as that is owed, a visit stays.
+#[tokio::test(start_paused = true)]
+async fn visits_with_flows_that_nobody_goes_on_from_are_deleted_unless_an_undo_is_owed() {
+    for owes in [false, true] {
+        let one = stage("one").start().to("two");
+        let one = one.body(|_: Stage<Bank>| super::one(effect("one")));
+        let one = if owes {
+            one.undo_step("have", |_: String, _| async { Ok::<_, super::Unlucky>(()) })
+        } else {
+            one
+        };
+        let inner = Flow::<Bank>::builder("billing");
+        let inner = inner.stage(one).stage(stage("two").terminal());
+        let inner = inner.build().unwrap();
+        let flow = described([
+            stage("a").start().to("n"),
+            through("n", &inner).revisit(Revisit::Fresh).to("c"),
+            stage("c").terminal(),
+        ]);
+        let (world, flow) = (World::new(), flow.nests(&inner).build().unwrap());
+        let guide = super::started(&world, &flow).await;
+        for _ in 0..4 {
+            guide.next().await.unwrap();
+            guide.back().await.unwrap();
+        }
+        let row = world.store.find(&RunId::new("g").unwrap()).await.unwrap();
+        let loaded = world.store.load(row.unwrap().key).await.unwrap().unwrap();
+        let visit = |number| format!("n[{number}]/");
+        let kept = (1..=4).filter(|number| {
+            let mut records = loaded.history.iter();
+            records.any(|record| record.location.to_string().starts_with(&visit(*number)))
+        });
+        let kept: Vec<i32> = kept.collect();
+        let expected: &[i32] = if owes { &[1, 2, 3, 4] } else { &[4] };
+        assert_eq!(kept, expected);
+    }
 }
 
 /// What a person sees of where they are.
