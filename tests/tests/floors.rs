@@ -20,7 +20,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("operation", &["replay", "codec", "context", "clock"]),
     (
         "guided",
-        &["replay", "codec", "store", "context", "engine", "error"],
+        &[
+            "replay",
+            "codec",
+            "store",
+            "context",
+            "engine",
+            "error",
+            "operation",
+        ],
     ),
     ("http", &["replay", "store", "engine", "error", "guided"]),
     ("testing", &["replay", "codec", "context", "engine"]),

@@ -72,7 +72,7 @@
 //!
 //! # Where things are
 //!
-//! The [`guide`] has a page per construct, and tells what is guaranteed.
+//! The [`guide`](mod@guide) has a page per construct, and tells what is guaranteed.
 //!
 //! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions. In their bodies stand:
 //!
@@ -142,9 +142,9 @@ pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{
-    Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay, Output,
-    PutError, Random, Recorded, Request, Step, ToRun, Won, Workflow, critical, current_step,
-    try_current_step,
+    Blocked, Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay,
+    Output, PutError, Random, Recorded, Request, Step, ToRun, Won, Workflow, blocked, critical,
+    current_step, try_current_step,
 };
 #[cfg(feature = "engine")]
 pub use engine::{

@@ -191,3 +191,30 @@ async fn a_view_is_waited_for_and_a_guide_outlives_the_process() {
     client.post("/guides/signup/g1/start", &state).await.is(200);
     client.post("/guides/signup/g1/cancel", "").await.is(200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_guide_does_not_stand_at_is_refused_by_its_word() {
+    let shop = Shop::new();
+    let (_engine, client) = shop.client().await;
+    let state = json!({ "state": { "name": "ann", "size": 1 } });
+    let started = client.post("/guides/signup/g1/start", &state).await.is(200);
+    assert_eq!(started["view"]["operations"], json!([]));
+    assert_eq!(started["view"]["actions"]["release"], false);
+    for (command, body, word) in [
+        ("retry", json!({}), "nothing_to_retry"),
+        ("resume", json!({}), "nothing_to_resume"),
+        ("release", json!({ "with": "go" }), "not_blocked"),
+        ("skip-undo", json!({ "reason": "by hand" }), "no_undo_fails"),
+    ] {
+        let said = client
+            .post(&format!("/guides/signup/g1/{command}"), body)
+            .await;
+        assert_eq!(said.body["refused"], word, "{command}");
+        said.refused(409, "refused");
+    }
+    let why = client.post("/guides/signup/g1/skip-undo", "{}").await;
+    assert!(why.refused(422, "bad_body").contains("reason"));
+    let misplaced = json!({ "with": 1 });
+    let misplaced = client.post("/guides/signup/g1/next", misplaced).await;
+    assert!(misplaced.refused(422, "bad_body").contains("`release`"));
+}

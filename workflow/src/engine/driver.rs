@@ -533,8 +533,16 @@ impl Driver {
 
     /// The batch is durable.
     fn landed(&mut self) -> Option<Exit> {
-        let Writing { append, since, .. } = self.writing.take()?;
+        let Writing {
+            append,
+            attempt,
+            since,
+            ..
+        } = self.writing.take()?;
         telemetry::appended(append.records.len(), since.elapsed());
+        if attempt > 0 {
+            self.inner.tell_desk_written(self.live.run);
+        }
         // One that is about to leave has said its last with this.
         self.lingering.take_if(|lingering| !lingering.is_elapsed());
         self.door = None;

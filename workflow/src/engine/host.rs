@@ -27,6 +27,14 @@ impl Host for RunHost {
         self.inner.clock.now()
     }
 
+    fn clock(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        let inner = Arc::downgrade(&self.inner);
+        Arc::new(move || {
+            let inner = inner.upgrade();
+            inner.map_or_else(Timestamp::default, |inner| inner.clock.now())
+        })
+    }
+
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(duration))
     }
@@ -50,6 +58,10 @@ impl Host for RunHost {
 
     fn progress(&self, json: &str) {
         self.live.set_progress(json.to_owned());
+    }
+
+    fn published(&self) -> Option<String> {
+        self.live.progress()
     }
 
     fn unpublished(&self, detail: &str) {

@@ -59,7 +59,7 @@ pub(crate) use take_up::Coming;
 use crate::codec::{self, Codec};
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
-use crate::replay::{CodeId, History, Payload, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{CodeId, History, Location, Payload, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use desks::Desks;
@@ -469,6 +469,17 @@ impl Inner {
     /// The visits of a run that this program cannot go on with.
     pub(crate) fn strayed(&self, run: RunKey) -> Vec<Strayed> {
         self.runs().strayed.get(&run).cloned().unwrap_or_default()
+    }
+
+    /// Of those, only the visits that are under way count: the others are over, and are not come to again.
+    pub(crate) fn forget_strayed(&self, run: RunKey, is_over: impl Fn(&Location) -> bool) {
+        let mut runs = self.runs();
+        if let Some(strayed) = runs.strayed.get_mut(&run) {
+            strayed.retain(|strayed| !is_over(&strayed.visit));
+            if strayed.is_empty() {
+                runs.strayed.remove(&run);
+            }
+        }
     }
 
     /// The threads that a run left behind.

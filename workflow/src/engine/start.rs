@@ -690,6 +690,9 @@ impl Inner {
                 Exit::Finished(_) | Exit::Refused(_) | Exit::Unwinding(..) => false,
             };
         let back = back || matches!(exit, Exit::Strayed(_)) && !cancelled;
+        if matches!(exit, Exit::Finished(_)) {
+            self.forget_strayed(live.run, |_| true);
+        }
         let told = match exit {
             Exit::Suspended(_) | Exit::Parked(_) | Exit::Strayed(_) | Exit::Storage { .. }
                 if cancelled =>

@@ -101,6 +101,9 @@ impl Inner {
             return Replay::load(history, self.code, row.standing());
         };
         let mut alive = alive(&*self.codec, &history);
+        self.forget_strayed(row.key, |visit| {
+            alive.iter().all(|it| it.visit.as_ref() != Some(visit))
+        });
         let strayed = self.strayed(row.key);
         for alive in &mut alive {
             let visit = alive.visit.as_ref();
@@ -175,6 +178,9 @@ impl Inner {
         let live = Live::new(row.id.clone(), run, workflow, hash, number);
         let live = Arc::new(live.with_threads(self.threads_of(run)));
         live.follows(row.last_seq);
+        if let Some(progress) = row.progress.clone() {
+            live.set_progress(progress);
+        }
         self.grew(&live, history.len());
         if let Some((parent, _)) = &row.parent
             && !row.detached

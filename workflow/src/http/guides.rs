@@ -62,23 +62,29 @@ pub(super) enum Command {
     Back,
     Skip,
     Retry,
+    Resume,
+    Release,
     Check,
     Edit,
     Cancel,
     Rollback,
+    SkipUndo,
     Start,
 }
 
 impl Command {
-    pub(super) const ALL: [(&'static str, Self); 9] = [
+    pub(super) const ALL: [(&'static str, Self); 12] = [
         ("next", Self::Next),
         ("back", Self::Back),
         ("skip", Self::Skip),
         ("retry", Self::Retry),
+        ("resume", Self::Resume),
+        ("release", Self::Release),
         ("check", Self::Check),
         ("edit", Self::Edit),
         ("cancel", Self::Cancel),
         ("rollback", Self::Rollback),
+        ("skip-undo", Self::SkipUndo),
         ("start", Self::Start),
     ];
 
@@ -102,6 +108,10 @@ pub(super) struct Said {
     set: Option<Value>,
     /// The person's data: of `start`.
     state: Option<Value>,
+    /// What the operation that was blocked is told: of `release`.
+    with: Option<Value>,
+    /// Why an undo is passed over: of `skip-undo`.
+    reason: Option<String>,
 }
 
 /// A command as it was given.
@@ -140,15 +150,22 @@ pub(super) async fn press(asked: Asked) -> Result<Response, Problem> {
     let (engine, id) = (asked.api.engine.clone(), asked.segment("run").to_owned());
     let body: Option<Bytes> = asked.maybe_json().await?;
     let said: Said = body.map_or_else(|| Ok(Said::default()), |json| fit(&json))?;
-    let misplaced = |name: &str, at: &str| {
-        let detail = format!("`{name}` is said with `{at}`, and with no other command");
-        Err(Problem::new(Kind::BadBody, detail))
-    };
-    if said.set.is_some() && command != Command::Edit {
-        return misplaced("set", "edit");
-    }
-    if said.state.is_some() && command != Command::Start {
-        return misplaced("state", "start");
+    let only = [
+        ("set", said.set.is_some(), Command::Edit, "edit"),
+        ("state", said.state.is_some(), Command::Start, "start"),
+        ("with", said.with.is_some(), Command::Release, "release"),
+        (
+            "reason",
+            said.reason.is_some(),
+            Command::SkipUndo,
+            "skip-undo",
+        ),
+    ];
+    for (name, is_said, of, at) in only {
+        if is_said && command != of {
+            let detail = format!("`{name}` is said with `{at}`, and with no other command");
+            return Err(Problem::new(Kind::BadBody, detail));
+        }
     }
     let pressed = Pressed { said, key, wait };
     let (status, answer) = match flow.press(engine, id, command, pressed).await? {
@@ -202,7 +219,7 @@ impl<S: FlowState> Flowing for Flow<S> {
         engine: Engine,
         id: String,
         command: Command,
-        pressed: Pressed,
+        mut pressed: Pressed,
     ) -> BoxFuture<Result<Pressing, Problem>> {
         let flow = self.clone();
         Box::pin(async move {
@@ -215,6 +232,18 @@ impl<S: FlowState> Flowing for Flow<S> {
                 Command::Back => given(guide.back(), &pressed, moved).await,
                 Command::Skip => given(guide.skip(), &pressed, moved).await,
                 Command::Retry => given(guide.retry(), &pressed, moved).await,
+                Command::Resume => given(guide.resume(), &pressed, moved).await,
+                Command::Release => {
+                    let with = pressed.said.with.take().unwrap_or_default();
+                    given(guide.release(with), &pressed, moved).await
+                }
+                Command::SkipUndo => {
+                    let reason = pressed.said.reason.take().ok_or_else(|| {
+                        let detail = "say why the undo is passed over: `{\"reason\": \"..\"}`";
+                        Problem::new(Kind::BadBody, detail)
+                    })?;
+                    given(guide.skip_undo(reason), &pressed, nowhere).await
+                }
                 Command::Check => given(guide.check(), &pressed, found).await,
                 Command::Cancel => given(guide.cancel(), &pressed, nowhere).await,
                 Command::Rollback => given(guide.rollback(), &pressed, nowhere).await,
@@ -382,6 +411,8 @@ fn shown<S: FlowState>(guide: &Guide<S>) -> Value {
         "attempts": view.attempts,
         "failure": view.failure,
         "actions": buttons(view.actions),
+        "operations": view.operations,
+        "orphans": view.orphans,
         "busy": view.busy,
         "nested": view.nested.iter().map(nested).collect::<Vec<_>>(),
         "durable": view.durable,
@@ -406,6 +437,7 @@ fn nested(view: &NestedView) -> Value {
         "problems": view.problems,
         "failure": view.failure,
         "actions": buttons(view.actions),
+        "operations": view.operations,
         "busy": view.busy,
         "events": view.events,
     })
@@ -441,6 +473,7 @@ fn buttons(actions: Actions) -> Value {
         "back": actions.back,
         "skip": actions.skip,
         "retry": actions.retry,
+        "release": actions.release,
         "cancel": actions.cancel,
     })
 }

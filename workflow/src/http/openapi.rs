@@ -672,14 +672,16 @@ fn guide(flow: &str, data: &AnySchema) -> Vec<Operation> {
         let body: AnySchema = match command {
             Command::Start => closed(&[revision(), ("state", data.clone(), true)]).into(),
             Command::Edit => closed(&[revision(), ("set", object(&[]).into(), true)]).into(),
+            Command::Release => closed(&[revision(), ("with", anything(), false)]).into(),
+            Command::SkipUndo => closed(&[revision(), ("reason", text().into(), true)]).into(),
             _ => closed(&[revision()]).into(),
         };
-        let required = matches!(command, Command::Start | Command::Edit);
+        let required = matches!(command, Command::Start | Command::Edit | Command::SkipUndo);
         all.push(
             Operation::post(
                 "guides",
                 &format!("{path}/{word}"),
-                &format!("{word}_{flow}"),
+                &format!("{}_{flow}", word.replace('-', "_")),
                 &format!("Presses `{word}` on a guide of `{flow}`"),
             )
             .key("A second command with the same key is not obeyed.")
@@ -860,6 +862,8 @@ fn schemas() -> ComponentsBuilder {
                 ("attempts", number(0).into(), true),
                 ("failure", maybe(object(&[]).into()), true),
                 ("actions", object(&[]).into(), true),
+                ("operations", list(object(&[]).into()), true),
+                ("orphans", list(object(&[]).into()), true),
                 ("busy", yes_or_no().into(), true),
                 ("nested", list(object(&[]).into()), true),
                 ("durable", yes_or_no().into(), true),
