@@ -267,6 +267,11 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::fallback(&function, &errors.finish());
     };
     let name = model::workflow_name(&function.sig);
+    let undone = match (options.is_body, &options.flow) {
+        (true, _) => model::Undos::OfFlow,
+        (false, Some(_)) => model::Undos::OfHook,
+        (false, None) => model::Undos::Refused(messages::UNDO_IN_FRAGMENT),
+    };
     let name = match options.flow {
         Some(flow) => format!("{flow}/{name}"),
         None => name,
@@ -276,11 +281,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
         &mut block,
         &function.sig,
         model::lent(&function.sig),
-        if options.is_body {
-            model::Undos::OfFlow
-        } else {
-            model::Undos::Refused(messages::UNDO_IN_FRAGMENT)
-        },
+        undone,
         &krate,
         &mut errors,
     );

@@ -278,6 +278,8 @@ messages! {
         "write `fn {0}() {}`; or, if the stage does something, `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
     STAGE_BODY: "the code of a stage takes what the stage is given, and says whether it went well",
         "write `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
+    ROLLBACK_IN_FLOW: "`{0}!` does not stand in the code of a guided flow: a guide is rolled back as a whole, by whoever drives it",
+        "leave it to `guide.rollback()`; what is to be taken back by itself is a `#[workflow]` that the stage calls";
     STAGE_CFG: "a stage cannot be there under a condition: guides of the other program would not find it",
         "leave `#[cfg]` off; whether a guide comes by it is said by `#[stage(when = ..)]`";
     LEAVE_SHAPE: "what is done when a stage is left takes what the stage is given, and says whether it went well",

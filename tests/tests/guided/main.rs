@@ -17,6 +17,7 @@ mod edits;
 mod limits;
 mod migration;
 mod model;
+mod model_drivers;
 mod model_nested;
 mod navigation;
 mod nesting;

@@ -3,7 +3,7 @@
 use workflow::guided::{
     Event, Flow, Guide, Moved, Refused, Revisit, StageBuilder, Status, Undone, stage,
 };
-use workflow::{Failure, current_step, fragment, join, step};
+use workflow::{Failure, current_step, fragment, join, settle, step};
 use workflow_tests::{Counter, World, pass};
 
 use super::{Effect, Form, Unlucky, engine, flow, have, history, killed, says, started, trace};
@@ -498,4 +498,44 @@ async fn a_guide_that_goes_round_does_not_grow() {
     guide.rollback().await.unwrap();
     let told = trace().take();
     assert_eq!((told.len(), &told[0][..]), (30, "undo a[30] of 7"));
+}
+
+#[fragment]
+async fn settled(name: String) -> Result<(), Failure> {
+    have(Effect {
+        name,
+        millis: 0,
+        fails: false,
+    })
+    .await?;
+    settle!(paid);
+    Ok(())
+}
+
+// What is settled is final for a guide as for a workflow.
+#[tokio::test(start_paused = true)]
+async fn what_a_stage_settled_is_not_undone() {
+    let undo = |gave: String, _: Undone<Form>| async move {
+        trace().say(format!("undo {gave}"));
+        Ok::<_, Unlucky>(())
+    };
+    let (world, flow) = (
+        World::new(),
+        flow([
+            stage("a").start().to("b"),
+            stage("b")
+                .body(|_: workflow::guided::Stage<Form>| settled("b".to_owned()))
+                .undo_step("have", undo)
+                .to("c"),
+            stage("c").body(says("c")).undo_step("have", undo).to("d"),
+            stage("d").terminal(),
+        ]),
+    );
+    let guide = started(&world, &flow).await;
+    guide.next().await.unwrap();
+    guide.next().await.unwrap();
+    let engine = engine(&killed(&world, guide).await, &flow).await;
+    let guide = engine.guided(&flow, "g").open().await.unwrap().unwrap();
+    guide.rollback().await.unwrap();
+    assert_eq!(trace().take(), ["undo c"]);
 }

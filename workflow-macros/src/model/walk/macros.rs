@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Lit, Macro};
 
-use super::{Apart, Kind, Walk, duration, name, print};
+use super::{Apart, Kind, Undos, Walk, duration, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::syntax::{Durable, arguments, peel};
@@ -56,6 +56,11 @@ impl Walk<'_> {
     fn rewrite(&mut self, durable: Durable, mac: &mut Macro) {
         if durable == Durable::Progress {
             return self.progress(mac);
+        }
+        let of_flow = matches!(self.undone, Undos::OfFlow | Undos::OfHook);
+        if of_flow && matches!(durable, Durable::Checkpoint | Durable::Rollback) {
+            let text = messages::ROLLBACK_IN_FLOW.with(&[durable.word()]);
+            return self.unread(mac, &Report::new(Place::of(&mac.path), text));
         }
         let (named, list) = match self.read(durable, mac) {
             Ok(read) => read,

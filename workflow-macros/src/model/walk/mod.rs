@@ -59,6 +59,8 @@ pub(crate) enum Undos {
     Own,
     /// The guided flow's whose stage it is.
     OfFlow,
+    /// The same flow's, and this is what a stage is asked, where they may not stand.
+    OfHook,
     /// Nobody's: they may not stand there, and why.
     Refused(messages::Message),
 }

@@ -110,6 +110,9 @@ impl Walk<'_> {
     fn undo(&mut self, name: &str, handler: &Expr) {
         match self.undone {
             Undos::Refused(refused) => self.errors.push(Place::of(handler), refused),
+            Undos::OfHook => self
+                .errors
+                .push(Place::of(handler), messages::UNDO_IN_FRAGMENT),
             Undos::Own if self.checkpoints.is_empty() => {
                 self.errors
                     .push(Place::of(handler), messages::UNDO_WITHOUT_CHECKPOINT);
@@ -126,8 +129,12 @@ impl Walk<'_> {
 
     /// The undo of a site that is gone, for the runs in which it was done. They passed a checkpoint, wherever it stood.
     pub(super) fn removed_undo(&mut self, name: &str, handler: Expr) {
-        if let Undos::Refused(refused) = self.undone {
-            self.errors.push(Place::of(&handler), refused);
+        match self.undone {
+            Undos::Refused(refused) => self.errors.push(Place::of(&handler), refused),
+            Undos::OfHook => self
+                .errors
+                .push(Place::of(&handler), messages::UNDO_IN_FRAGMENT),
+            Undos::Own | Undos::OfFlow => {}
         }
         self.undos.push(Undo {
             path: self.scopes.path(name),
