@@ -336,12 +336,8 @@ fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> 
     let Some(keeper) = keeper else {
         return Err(StoreError::Closed);
     };
-    while !core.queue.is_empty() {
-        core.round();
-    }
+    finish(core);
     keeper.stop(core);
-    // A commit under way has taken its batches from the queue, and ends before the log is free.
-    drop(core.log());
     let folded = match refused {
         None => core.fold_all(),
         Some(refusal) => Err(refusal.error()),
@@ -350,5 +346,23 @@ fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> 
         core.file.leave()?;
         core.log().close(&core.file)
     });
+    if emptied.is_err() {
+        // Nobody syncs later what a relaxed store let wait. What fails here failed above.
+        drop(core.sync(&mut core.log()));
+    }
     emptied.and(core.file.close())
+}
+
+/// Commits what was queued before the queue took nothing more. Then nothing is committed any more.
+fn finish(core: &Core) {
+    loop {
+        while !core.queue.is_empty() {
+            core.round();
+        }
+        // A commit under way took its batches from the queue, and puts back what is for the next one, before the log is free.
+        let log = core.log();
+        if core.queue.is_empty() {
+            return drop(log);
+        }
+    }
 }
