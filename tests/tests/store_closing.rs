@@ -1,4 +1,4 @@
-//! A store that is closed while others are in the middle of something.
+//! A store that is closed while others are in the middle of something, and one whose files have to be opened again.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,6 +7,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -164,4 +165,104 @@ fn a_relaxed_store_that_cannot_be_closed_is_synced_all_the_same() {
     block_on(store.close()).unwrap_err();
     let again = open(&disk.after_power_cut(Left::Nothing)).unwrap();
     assert!(block_on(again.row(owner.run)).unwrap().is_some());
+}
+
+/// One of a store's files, counted while it is open.
+#[derive(Debug)]
+struct Held<B>(B, Arc<AtomicUsize>);
+
+impl<B> Drop for Held<B> {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl<B: StorageBackend> StorageBackend for Held<B> {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
+/// While the tables are opened again another process may get them first. It must find the log locked, also when that failed
+/// just before.
+#[test]
+fn at_every_moment_one_of_the_two_files_is_held() {
+    let disk = Disk::default();
+    let (backend, held, again) = (disk.clone(), Arc::default(), Arc::default());
+    let (counted, opened): (Arc<AtomicUsize>, Arc<AtomicUsize>) = (held, again);
+    let seen = Arc::clone(&opened);
+    let open = move |file| {
+        let others = counted.fetch_add(1, Ordering::SeqCst);
+        if file == StoreFile::Tables && seen.fetch_add(1, Ordering::SeqCst) > 0 {
+            assert_eq!(others, 1, "the log is open");
+        }
+        Ok(Held(backend.backend(file), Arc::clone(&counted)))
+    };
+    let store = RedbStore::builder().open_backend(open).unwrap();
+    let mut owner = block_on(start(&store, "a"));
+    disk.fault(0, Fault::PowerCut);
+    block_on(store.append(step(&mut owner, "s"))).unwrap_err();
+    store.fold().unwrap_err();
+    disk.fault(u64::from(u32::MAX), Fault::PowerCut);
+    store.fold().unwrap();
+    assert!(
+        opened.load(Ordering::SeqCst) > 1,
+        "the tables were opened again"
+    );
+}
+
+/// A store whose file cannot be opened again for a while was not closed: who reads then is told to try again, and the next
+/// who does so after that time is answered.
+#[test]
+fn a_store_that_cannot_be_opened_again_at_once_is_not_a_closed_one() {
+    let disk = Disk::default();
+    let (backend, down) = (disk.clone(), Arc::new(AtomicBool::new(false)));
+    let is_down = Arc::clone(&down);
+    let open = move |file| match is_down.load(Ordering::SeqCst) && file == StoreFile::Tables {
+        true => Err(io::Error::other("too many open files")),
+        false => Ok(backend.backend(file)),
+    };
+    let store = RedbStore::builder().open_backend(open).unwrap();
+    let owner = block_on(start(&store, "a"));
+    store.fold().unwrap();
+    block_on(start(&store, "b"));
+    let due = || block_on(store.due(None, Timestamp::from_millis(1), 1));
+    let active = || block_on(store.active(None, 9));
+    let list = || block_on(store.list(&workflow::store::RunFilter::default()));
+    let asks: [&dyn Fn() -> Result<(), StoreError>; 4] = [
+        &|| block_on(store.row(owner.run)).map(drop),
+        &|| due().map(drop),
+        &|| active().map(drop),
+        &|| list().map(drop),
+    ];
+    for ask in asks {
+        disk.fault(0, Fault::PowerCut);
+        store.fold().unwrap_err();
+        down.store(true, Ordering::SeqCst);
+        disk.fault(u64::from(u32::MAX), Fault::PowerCut);
+        store.fold().unwrap_err();
+        for _ in 0..2 {
+            let error = ask().unwrap_err();
+            assert!(error.is_retryable(), "{error}");
+        }
+        down.store(false, Ordering::SeqCst);
+        ask().unwrap();
+        block_on(start(&store, &format!("run-{}", disk.done())));
+    }
 }

@@ -1,4 +1,4 @@
-//! The embedded store: one file, by redb, and beside it a log while it is open.
+//! The embedded store: tables in one file, by redb, and while it is open a log beside it.
 //!
 //! # How it works
 //!
@@ -73,12 +73,13 @@ pub struct RedbStoreBuilder {
 impl RedbStore {
     /// Opens the store in this file, or makes a new one when there is no file or an empty one.
     ///
-    /// This takes milliseconds whatever the store holds. After a kill or a power cut it reads what was not folded yet, which is
-    /// at most some ten megabytes.
+    /// This takes milliseconds whatever the store holds. After a kill or a power cut it reads the log, which is some ten
+    /// megabytes as a rule; a log that was longer once is cut to 64 MiB when all of it is folded.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::NewerFormat`], [`StoreError::Damaged`] and [`StoreError::NotAStore`] when the
-    /// file is not one to be opened, and [`StoreError::LogMissing`] when its log is not beside it, which leaves it as it is;
+    /// file is not one to be opened, or what is in its log's place is not its log, and [`StoreError::LogMissing`] when its log
+    /// is not there, which all leave both as they are;
     /// [`StoreError::Io`] when it cannot be read or written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::builder().open(path)
