@@ -346,12 +346,12 @@ impl Layers<'_> {
             let since = mail.strays.get(&place)?;
             Some(since.what.as_ref().map(|stray| stray.keep_until))
         });
-        let until = match here {
-            Some(until) => until,
-            None => {
-                let stored = self.txn.open_table(STRAYS)?.get((to.as_str(), arrival))?;
-                stored.map(|stray| Timestamp::from_millis(stray.value().0))
-            }
+        let until = if let Some(until) = here {
+            until
+        } else {
+            let stored = self.txn.open_table(STRAYS)?;
+            let stored = stored.get((to.as_str(), arrival))?;
+            stored.map(|stray| Timestamp::from_millis(stray.value().0))
         };
         Ok(until.is_some_and(|until| until <= at))
     }
