@@ -140,6 +140,35 @@ fn the_log_of_another_store_is_neither_read_nor_removed() {
     }
 }
 
+#[test]
+fn a_file_that_is_no_log_is_neither_read_nor_removed() {
+    let disk = Disk::default();
+    block_on(open(&disk).unwrap().close()).unwrap();
+    for tables in [Vec::new(), disk.bytes(StoreFile::Tables)] {
+        let notes = b"notes of somebody".to_vec();
+        let disk = Disk::of(tables, notes.clone());
+        let error = open(&disk).unwrap_err();
+        assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+        assert!(error.to_string().contains("move it away"), "{error}");
+        assert_eq!(disk.bytes(StoreFile::Log), notes);
+    }
+}
+
+/// What is written to a file that is another by now is lost, so it is not acknowledged.
+#[test]
+fn a_log_that_went_away_while_it_could_not_be_written_is_not_begun_again() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let mut owner = block_on(start(&store, "a"));
+    disk.fault(0, Fault::PowerCut);
+    let append = step(&mut owner, "s");
+    block_on(store.append(append.clone())).unwrap_err();
+    disk.fault(u64::from(u32::MAX), Fault::PowerCut);
+    disk.remove(StoreFile::Log);
+    block_on(store.append(append)).unwrap_err();
+    assert!(disk.bytes(StoreFile::Log).is_empty());
+}
+
 /// What a payload holds cannot be taken for a frame, also when it is one.
 #[test]
 fn a_frame_within_a_payload_is_not_one() {

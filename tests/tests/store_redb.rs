@@ -372,3 +372,54 @@ mod folds {
         }
     }
 }
+
+mod strays {
+    use super::*;
+    use workflow::RunId;
+    use workflow::replay::{NewMessage, Payload};
+    use workflow::store::Delivery;
+
+    fn keep(store: &RedbStore, to: &str, id: u128, at: i64, until: i64) {
+        let message = NewMessage {
+            id,
+            channel: "c".to_owned(),
+            dedup: None,
+            reply_to: None,
+            payload: Payload::json("1"),
+        };
+        let to = RunId::new(to).unwrap();
+        let (at, until) = (Timestamp::from_millis(at), Timestamp::from_millis(until));
+        let kept = block_on(store.deliver(&to, message, at, until)).unwrap();
+        assert!(
+            matches!(kept, Delivery::Queued { run: None, .. }),
+            "{kept:?}"
+        );
+    }
+
+    /// The next message for an id gets the number of one that lapsed; what is known of that must not end it, whatever of it
+    /// is folded already.
+    #[test]
+    fn a_kept_message_that_takes_the_place_of_a_lapsed_one_is_kept_until_its_own_time() {
+        for folds in 0..16 {
+            let store = open(&Disk::default()).unwrap();
+            let fold = |point: u32| {
+                if folds & (1 << point) != 0 {
+                    store.fold().unwrap();
+                }
+            };
+            keep(&store, "a", 1, 0, 10);
+            fold(0);
+            keep(&store, "b", 2, 20, 1_000);
+            fold(1);
+            keep(&store, "a", 3, 21, 1_000);
+            fold(2);
+            keep(&store, "c", 4, 22, 1_000);
+            fold(3);
+            keep(&store, "c", 5, 23, 1_000);
+            let owner = block_on(start(&store, "a"));
+            let inbox = block_on(store.inbox(owner.run, 0, 10)).unwrap();
+            let ids: Vec<_> = inbox.iter().map(|message| message.id).collect();
+            assert_eq!(ids, [3], "folds {folds:b}");
+        }
+    }
+}

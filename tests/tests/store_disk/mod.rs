@@ -111,6 +111,11 @@ impl Disk {
         self.lock().file(file).live.clone()
     }
 
+    /// Somebody removes a file.
+    pub(crate) fn remove(&self, file: StoreFile) {
+        *self.lock().file(file) = Bytes::default();
+    }
+
     /// A disk on which these are the files.
     pub(crate) fn of(tables: Vec<u8>, log: Vec<u8>) -> Self {
         Self(Arc::new(Mutex::new(Image {

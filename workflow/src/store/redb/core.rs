@@ -106,7 +106,8 @@ impl Core {
         log.sync(&self.file, || self.tail().log.iter().cloned().collect())
     }
 
-    /// Makes durable what a relaxed store has let wait long enough. What fails fails the next commit, too.
+    /// Makes durable what a relaxed store has let wait for half of its time: the next look may be that much later. What fails
+    /// fails the next commit, too.
     pub(super) fn sync_if_due(&self) {
         let Some(wait) = self.options.relaxed else {
             return;
@@ -114,7 +115,7 @@ impl Core {
         let log = &mut *self.log();
         if log
             .unsynced_since()
-            .is_some_and(|since| since.elapsed() >= wait)
+            .is_some_and(|since| since.elapsed() >= wait / 2)
         {
             drop(self.sync(log));
         }
@@ -131,18 +132,22 @@ impl Core {
         if !self.broken.load(Ordering::Acquire) {
             return Ok(());
         }
+        // Held meanwhile: another process that gets the tables finds the log locked, and leaves both as they are.
+        let mut log = self.log();
+        log.hold(&self.file)?;
         self.file.reopen(self.identity)?;
         let (folded, strays) = self.file.read("reopening", |txn| {
             let folded = txn.open_table(META)?.get(meta::FOLDED)?;
             let folded = folded.map_or(0, |value| value.value());
             Ok((folded, has_strays(txn)?))
         })?;
-        let _log = self.log();
         let mut tail = self.tail();
         tail.strays = strays;
         let runs: Vec<_> = tail.runs.keys().copied().collect();
         tail.forget(u64::try_from(folded).unwrap_or(u64::MAX), runs.into_iter());
         self.broken.store(false, Ordering::Release);
+        drop(tail);
+        drop(log);
         Ok(())
     }
 
@@ -152,10 +157,18 @@ impl Core {
         operation: &'static str,
         mut work: impl FnMut(&ReadTransaction) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
-        match self.file.read(operation, &mut work) {
+        self.mended(|| self.file.read(operation, &mut work))
+    }
+
+    /// Reads, and once more when the tables had to be opened again first.
+    pub(super) fn mended<T>(
+        &self,
+        mut read: impl FnMut() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match read() {
             Err(error) if error.is_retryable() => {
                 self.mend()?;
-                self.file.read(operation, work)
+                read()
             }
             read => read,
         }

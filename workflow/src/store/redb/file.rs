@@ -5,6 +5,7 @@ use std::fs::{self, File as StdFile, OpenOptions};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::backends::FileBackend;
@@ -43,7 +44,9 @@ type Opener<T> = Box<dyn Fn(&Builder) -> Result<T, DatabaseError> + Send + Sync>
 pub(super) struct File {
     source: Source,
     cache: usize,
+    /// `None` once the store was closed, and while the database could not be opened again after a failed write.
     database: RwLock<Option<Database>>,
+    closed: AtomicBool,
 }
 
 impl File {
@@ -53,6 +56,7 @@ impl File {
             source,
             cache,
             database: RwLock::new(None),
+            closed: AtomicBool::new(false),
         };
         if let Source::Path(path) = &file.source {
             file.look_before(path)?;
@@ -73,8 +77,20 @@ impl File {
         work: impl FnOnce(&Database) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let database = database.as_ref().ok_or(StoreError::Closed)?;
+        let database = database.as_ref().ok_or_else(|| self.gone(operation))?;
         work(database).map_err(|failed| self.told(operation, failed))
+    }
+
+    /// Why there is no database.
+    fn gone(&self, operation: &'static str) -> StoreError {
+        if self.closed.load(Ordering::Acquire) {
+            return StoreError::Closed;
+        }
+        StoreError::Io {
+            operation,
+            retryable: true,
+            source: "after a failed write the file could not be opened again yet".into(),
+        }
     }
 
     /// Writes in one transaction that leaves the file so that it opens at once. Damage that makes the database panic is an error
@@ -111,6 +127,9 @@ impl File {
             .database
             .write()
             .unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
         let failed = open.take();
         // What it could not write it may fail to write again while it goes; that is known.
         let let_go = self.caught("reopening", || {
@@ -140,11 +159,14 @@ impl File {
 
     /// Lets go of the file.
     pub(super) fn close(&self) -> Result<(), StoreError> {
-        let database = self
-            .database
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let database = {
+            let mut open = self
+                .database
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            self.closed.store(true, Ordering::Release);
+            open.take()
+        };
         match database {
             Some(database) => self.caught("closing", || {
                 database
@@ -345,6 +367,16 @@ impl File {
             path: self.path().into(),
             detail: format!(
                 "beside it is `{}`, the log of another store that was not closed: move that away, or remove it when the store is gone for good",
+                self.log_path().display()
+            ),
+        }
+    }
+
+    pub(super) fn not_a_log(&self) -> StoreError {
+        StoreError::NotAStore {
+            path: self.path().into(),
+            detail: format!(
+                "its log would be `{}`, and that is something else: move it away",
                 self.log_path().display()
             ),
         }

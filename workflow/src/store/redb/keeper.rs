@@ -26,6 +26,9 @@ struct Call {
 /// The store is idle when nothing was committed between two ticks: then it is folded, and so a kill finds it at rest.
 const TICK: Duration = Duration::from_millis(250);
 
+/// It does not look more often than that, however short commits may wait.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 impl Signal {
     /// Something was committed; `full` when the tail should be folded now.
     pub(super) fn committed(&self, full: bool) {
@@ -93,7 +96,11 @@ impl Keeper {
 }
 
 fn watch(core: &Arc<Core>) {
-    let tick = core.options.relaxed.map_or(TICK, |wait| wait.min(TICK));
+    // Half of it: what was written just after one look is due at the next.
+    let tick = core
+        .options
+        .relaxed
+        .map_or(TICK, |wait| (wait / 2).clamp(SHORTEST, TICK));
     let mut seen = 0;
     let mut looked = Instant::now();
     while let Some(called) = core.signal.wait(tick) {

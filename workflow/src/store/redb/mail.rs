@@ -183,7 +183,11 @@ impl Mail {
                 out.clear();
                 encode_message(&stray.message, &mut out);
                 let until = stray.keep_until.as_millis();
-                table.insert(place, (until, &out[..]))?;
+                let past = table.insert(place, (until, &out[..]))?;
+                // One that lapsed may have stood there.
+                if let Some(past) = past.map(|stray| stray.value().0) {
+                    lapses.remove((past, place.0, place.1))?;
+                }
                 lapses.insert((until, place.0, place.1), ())?;
             } else {
                 let until = table.remove(place)?.map(|stray| stray.value().0);
@@ -310,12 +314,14 @@ impl Layers<'_> {
     pub(super) fn lapsed(&self, at: Timestamp) -> Result<Vec<(RunId, u64)>, Failed> {
         let mut found = BTreeSet::new();
         for mail in self.here {
-            let lapsed = mail.lapses.iter().take_while(|(until, ..)| *until <= at);
-            found.extend(
-                lapsed
-                    .take(LAPSED)
-                    .map(|(_, to, arrival)| (to.clone(), *arrival)),
-            );
+            for (_, to, arrival) in mail.lapses.iter().take_while(|(until, ..)| *until <= at) {
+                if found.len() >= LAPSED {
+                    break;
+                }
+                if self.has_lapsed(to, *arrival, at)? {
+                    found.insert((to.clone(), *arrival));
+                }
+            }
         }
         let end = (at.as_millis().saturating_add(1), "", 0);
         for key in self.txn.open_table(LAPSES)?.range(..end)? {
@@ -324,13 +330,30 @@ impl Layers<'_> {
             }
             let key = key?.0;
             let (_, to, arrival) = key.value();
-            found.insert((RunId::from_stored(to), arrival));
+            let to = RunId::from_stored(to);
+            if self.has_lapsed(&to, arrival, at)? {
+                found.insert((to, arrival));
+            }
         }
-        found.retain(|place| {
-            self.last(|mail| mail.strays.get(place).map(|since| since.what.is_some()))
-                .unwrap_or(true)
-        });
         Ok(found.into_iter().collect())
+    }
+
+    /// Whether the message that stands at this place has lapsed. A place is used again after one lapsed there: a list of
+    /// lapses may tell of that one, until it is folded.
+    fn has_lapsed(&self, to: &RunId, arrival: u64, at: Timestamp) -> Result<bool, Failed> {
+        let place = (to.clone(), arrival);
+        let here = self.last(|mail| {
+            let since = mail.strays.get(&place)?;
+            Some(since.what.as_ref().map(|stray| stray.keep_until))
+        });
+        let until = if let Some(until) = here {
+            until
+        } else {
+            let stored = self.txn.open_table(STRAYS)?;
+            let stored = stored.get((to.as_str(), arrival))?;
+            stored.map(|stray| Timestamp::from_millis(stray.value().0))
+        };
+        Ok(until.is_some_and(|until| until <= at))
     }
 
     pub(super) fn answer(&self, request: u128) -> Result<Option<Answer>, Failed> {

@@ -1,4 +1,4 @@
-//! The embedded store: one file, by redb, and beside it a log while it is open.
+//! The embedded store: tables in one file, by redb, and while it is open a log beside it.
 //!
 //! # How it works
 //!
@@ -73,12 +73,13 @@ pub struct RedbStoreBuilder {
 impl RedbStore {
     /// Opens the store in this file, or makes a new one when there is no file or an empty one.
     ///
-    /// This takes milliseconds whatever the store holds. After a kill or a power cut it reads what was not folded yet, which is
-    /// at most some ten megabytes.
+    /// This takes milliseconds whatever the store holds. After a kill or a power cut it reads the log, which is some ten
+    /// megabytes as a rule; a log that was longer once is cut to 64 MiB when all of it is folded.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::NewerFormat`], [`StoreError::Damaged`] and [`StoreError::NotAStore`] when the
-    /// file is not one to be opened, and [`StoreError::LogMissing`] when its log is not beside it, which leaves it as it is;
+    /// file is not one to be opened, or what is in its log's place is not its log, and [`StoreError::LogMissing`] when its log
+    /// is not there, which all leave both as they are;
     /// [`StoreError::Io`] when it cannot be read or written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::builder().open(path)
@@ -336,12 +337,8 @@ fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> 
     let Some(keeper) = keeper else {
         return Err(StoreError::Closed);
     };
-    while !core.queue.is_empty() {
-        core.round();
-    }
+    finish(core);
     keeper.stop(core);
-    // A commit under way has taken its batches from the queue, and ends before the log is free.
-    drop(core.log());
     let folded = match refused {
         None => core.fold_all(),
         Some(refusal) => Err(refusal.error()),
@@ -350,5 +347,23 @@ fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> 
         core.file.leave()?;
         core.log().close(&core.file)
     });
+    if emptied.is_err() {
+        // Nobody syncs later what a relaxed store let wait. What fails here failed above.
+        drop(core.sync(&mut core.log()));
+    }
     emptied.and(core.file.close())
+}
+
+/// Commits what was queued before the queue took nothing more. Then nothing is committed any more.
+fn finish(core: &Core) {
+    loop {
+        while !core.queue.is_empty() {
+            core.round();
+        }
+        // A commit under way took its batches from the queue, and puts back what is for the next one, before the log is free.
+        let log = core.log();
+        if core.queue.is_empty() {
+            return drop(log);
+        }
+    }
 }

@@ -89,7 +89,9 @@ impl Core {
                 for entry in entries {
                     let entry = entry?;
                     prune(&mut records, &entry.transition)?;
-                    framed(&entry.records, &mut records, "batch")?;
+                    // A copy: what is given here may be kept long, and is a small part of a commit.
+                    let own = Bytes::copy_from_slice(&entry.records);
+                    framed(&own, &mut records, "batch")?;
                 }
                 let history = records
                     .iter()
@@ -151,7 +153,7 @@ impl Core {
         ask: impl Fn(Layers<'_>) -> Result<T, Failed>,
     ) -> Result<T, StoreError> {
         self.check_open()?;
-        let read = || {
+        self.mended(|| {
             let tail = self.tail();
             self.file.read(operation, |txn| {
                 ask(Layers {
@@ -159,14 +161,7 @@ impl Core {
                     txn,
                 })
             })
-        };
-        match read() {
-            Err(error) if error.is_retryable() => {
-                self.mend()?;
-                read()
-            }
-            asked => asked,
-        }
+        })
     }
 
     pub(super) fn inbox(
@@ -213,6 +208,15 @@ impl Core {
         limit: usize,
     ) -> Result<Vec<(Timestamp, RunKey)>, StoreError> {
         self.check_open()?;
+        self.mended(|| self.due_now(after, until, limit))
+    }
+
+    fn due_now(
+        &self,
+        after: Option<(Timestamp, RunKey)>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Timestamp, RunKey)>, StoreError> {
         let last = (until, RunKey(u64::MAX));
         // A range that ends before it begins is empty, and the maps do not take it.
         if after.is_some_and(|after| after >= last) {
@@ -247,6 +251,10 @@ impl Core {
         limit: usize,
     ) -> Result<Vec<RunKey>, StoreError> {
         self.check_open()?;
+        self.mended(|| self.active_now(after, limit))
+    }
+
+    fn active_now(&self, after: Option<RunKey>, limit: usize) -> Result<Vec<RunKey>, StoreError> {
         let Some(from) = after.map_or(Some(0), |after| after.0.checked_add(1)) else {
             return Ok(Vec::new());
         };
@@ -276,7 +284,9 @@ impl Core {
             && rows.len() <= filter.limit
         {
             self.check_open()?;
-            from = self.list_slice(filter, at, &mut rows)?;
+            let (slice, next) = self.mended(|| self.list_slice(filter, at))?;
+            rows.extend(slice);
+            from = next;
         }
         let more = rows.len() > filter.limit;
         rows.truncate(filter.limit);
@@ -289,8 +299,7 @@ impl Core {
         &self,
         filter: &RunFilter,
         from: u64,
-        rows: &mut Vec<RunRow>,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<(Vec<RunRow>, Option<u64>), StoreError> {
         let tail = self.tail();
         self.file.read("listing runs", |txn| {
             let runs = txn.open_table(RUNS)?;
@@ -328,8 +337,7 @@ impl Core {
                 .filter(|row| !tail.runs.contains_key(&row.key) && row.fits(filter));
             slice.extend(stored);
             slice.sort_unstable_by_key(|row| row.key);
-            rows.extend(slice);
-            Ok(end.and_then(|end| end.checked_add(1)))
+            Ok((slice, end.and_then(|end| end.checked_add(1))))
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Tells of a repair: after a kill amid commits of steps the database reads the whole file before it opens.
+//! Tells of a repair: of a file that the database has to read through before it opens. No kill leaves one; a program of
+//! format 1 did, when it was killed amid commits of steps.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -126,17 +126,22 @@ pub(super) enum Unwritten {
 }
 
 impl Log {
-    /// Makes the log of a store, empty and durable. One that is there already goes, unless it may be another's. `before` is
+    /// Makes the log of a store, empty and durable. What is there already goes, unless it may be somebody else's. `before` is
     /// the hash of the last frame there was in any log of the store.
     pub(super) fn create(file: &File, identity: Identity, before: u64) -> Result<Self, StoreError> {
         let disk = file.open_log()?;
         let failed = |error| file.failed("creating the log", error);
         let left = whole(&*disk).map_err(failed)?;
-        if let Some(store) = owner(&left)
-            && store != identity.id
-            && (Reading { store, bytes: left }).has_frames()
-        {
-            return Err(file.foreign_log());
+        match owner(&left) {
+            Some(store) if store == identity.id => {}
+            Some(store) => {
+                let bytes = left;
+                if (Reading { store, bytes }).has_frames() {
+                    return Err(file.foreign_log());
+                }
+            }
+            None if was_cut_off(&left) => {}
+            None => return Err(file.not_a_log()),
         }
         let mut start = title(identity.id);
         start.resize(usize::try_from(START).unwrap_or_default(), 0);
@@ -181,7 +186,10 @@ impl Log {
         disk.sync_data().map_err(failed)?;
         let next = found.last().map_or(next, |last| last.place.next);
         let length = reading.bytes.len() as u64;
-        Ok((Self::new(disk, identity.id, next, length), found))
+        let mut log = Self::new(disk, identity.id, next, length);
+        // A frame may be there that was half written over, and whole again after a power cut.
+        log.stuck = next.at < length;
+        Ok((log, found))
     }
 
     fn new(disk: Box<dyn StorageBackend>, store: u128, next: Next, length: u64) -> Self {
@@ -256,6 +264,11 @@ impl Log {
         Ok(())
     }
 
+    /// Has its file open, and so locked.
+    pub(super) fn hold(&mut self, file: &File) -> Result<(), StoreError> {
+        self.on(file, |_| Ok(()))
+    }
+
     /// Since when something may not be durable.
     pub(super) fn unsynced_since(&self) -> Option<Instant> {
         self.unsynced.map(|(_, since)| since)
@@ -305,6 +318,25 @@ impl Log {
         }
     }
 
+    /// Opens the file again, if it is still there: what is written to another is lost.
+    fn again(&self, file: &File) -> Result<Box<dyn StorageBackend>, StoreError> {
+        if !file.has_log()? {
+            return Err(file.log_missing());
+        }
+        let disk = file.open_log()?;
+        let mut start = title(self.store);
+        let read = disk.len().and_then(|length| {
+            start.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+            disk.read(0, &mut start)
+        });
+        read.map_err(|error| file.failed("opening the log", error))?;
+        if owner(&start) == Some(self.store) {
+            Ok(disk)
+        } else {
+            Err(file.damaged_log("it is not the one any more that this store began"))
+        }
+    }
+
     /// Works with the disk. After a failure it is opened again, since some never work again.
     fn on<T>(
         &mut self,
@@ -313,7 +345,7 @@ impl Log {
     ) -> Result<T, StoreError> {
         let disk = match self.disk.take() {
             Some(disk) => disk,
-            None => file.open_log()?,
+            None => self.again(file)?,
         };
         match work(&*disk) {
             Ok(done) => {
@@ -389,7 +421,8 @@ impl Reading {
                     before: head.hash,
                 },
             },
-            frame: self.bytes.slice(start..ends),
+            // A copy: no batch of it must hold all that was read.
+            frame: Bytes::copy_from_slice(self.bytes.get(start..ends).unwrap_or_default()),
         })
     }
 
@@ -465,6 +498,15 @@ fn owner(bytes: &[u8]) -> Option<u128> {
     let store = bytes.get(TITLE.len()..)?.first_chunk()?;
     let store = u128::from_le_bytes(*store);
     bytes.starts_with(&title(store)).then_some(store)
+}
+
+/// Whether the creation of a log was cut off before this was its title: until then there are zeros, and of the title what
+/// got there.
+fn was_cut_off(bytes: &[u8]) -> bool {
+    let (start, rest) = bytes.split_at(bytes.len().min(title(0).len()));
+    let mut begun = start.iter().zip(TITLE);
+    begun.all(|(byte, written)| *byte == 0 || *byte == written)
+        && rest.iter().all(|byte| *byte == 0)
 }
 
 fn whole(disk: &dyn StorageBackend) -> std::io::Result<Bytes> {

@@ -9,7 +9,7 @@ use redb::backends::InMemoryBackend;
 
 use super::super::file::{File, Source, StoreFile};
 use super::super::tail::Commit;
-use super::{GROWTH, HEAD, KEPT, Log, Next, Unwritten};
+use super::{GROWTH, HEAD, KEPT, Log, Next, START, Unwritten};
 use crate::store::{Identity, StoreError};
 
 #[derive(Debug, Default)]
@@ -454,4 +454,49 @@ fn what_was_acknowledged_and_is_gone_is_damage() {
         matches!(&error, StoreError::Damaged { detail, .. } if detail.contains("commit 2 ")),
         "{error}"
     );
+}
+
+/// A frame was written and not acknowledged, then half of another over it; after a kill neither was found. The disk has the
+/// first all the same, since the sync of the second failed: what is acknowledged next takes its place.
+#[test]
+fn what_no_opening_found_does_not_come_back_after_a_power_cut() {
+    let mut scene = Scene::new(false);
+    let mut dice = Dice(3);
+    // Far enough from the start that what is written there does not reach the end.
+    while scene.log.head < START + 8_000 {
+        scene.append(&mut dice);
+    }
+    scene.model.fold(scene.model.tail.len());
+    let number = scene.model.next;
+    let write = |scene: &mut Scene, number: u64, byte: u8, fault| {
+        scene.disk.lock().fault = fault;
+        let mut frame = vec![byte; HEAD + 3_000];
+        let begins = scene.model.begins();
+        scene
+            .log
+            .append(&scene.file, number, &mut frame, begins, true)
+            .map(|_| ())
+    };
+    // The first is written, and synced to its end; but the sync says that it failed.
+    let head = scene.log.head;
+    scene.log.stuck = true;
+    scene.log.grow(&scene.file, head + 8_000);
+    write(&mut scene, number, 1, Some((1, Failure::After))).expect_err("the sync failed");
+    write(&mut scene, number, 2, Some((0, Failure::Half))).expect_err("the write failed");
+    // The next opening finds neither; the one after it neither, and its sync is fine.
+    scene.disk.lock().fault = Some((0, Failure::Before));
+    let (next, at) = scene.model.folded;
+    let at = at.expect("one was folded");
+    Log::open(&scene.file, scene.identity, next, at).expect_err("the sync failed");
+    scene.reopen("killed");
+    assert!(scene.model.tail.is_empty());
+    write(&mut scene, number, 3, None).expect("nothing fails");
+    scene.disk.cut(&mut dice);
+    let opened = Log::open(&scene.file, scene.identity, next, at);
+    let (_, found) = opened.expect("nothing is damaged");
+    let bytes: Vec<_> = found
+        .iter()
+        .map(|found| found.frame.last().copied())
+        .collect();
+    assert_eq!(bytes, [Some(3)]);
 }
