@@ -21,3 +21,4 @@ mod restarts;
 mod sleep;
 mod steps;
 mod unclean;
+mod undriven;
