@@ -95,7 +95,7 @@
 //! | `redb` | yes | the store in one file |
 //! | `axum` | no | errors as responses, the engine as state |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
-//! | `cli` | no | the command `workflow`: `workflow lock` |
+//! | `cli` | no | the command `workflow`: the [guide](guide::cli) says what it does |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use workflow::store::{RunFilter, RunRow};
 use workflow::{
     Channel, Engine, Failure, ParkReason, RunState, StartError, recv, sleep, step, workflow,
 };
@@ -137,8 +138,8 @@ async fn an_engine_that_drives_nothing_leaves_every_run_as_it_is() {
     run.result().await.unwrap();
 }
 
-async fn rows(engine: &Engine) -> Vec<workflow::store::RunRow> {
-    engine.list(&Default::default()).await.unwrap().rows
+async fn rows(engine: &Engine) -> Vec<RunRow> {
+    engine.list(&RunFilter::default()).await.unwrap().rows
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
 //! | [`graph`] | the picture of a workflow, and of a run |
+//! | [`cli`] | the command `workflow`: looking at runs and operating them |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`errors`] | every error of the macros, with a program that causes it |
 //! | [`coming_from`] | the same things in other engines |
@@ -61,6 +62,9 @@ pub mod guided {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}
+
+#[doc = include_str!("cli.md")]
+pub mod cli {}
 
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}

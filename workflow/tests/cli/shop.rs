@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use workflow::store::RunFilter;
 use workflow::{
     Channel, Clock, Engine, Failure, RunState, Timestamp, checkpoint, race, recv, sleep, step,
     workflow,
@@ -119,7 +120,7 @@ impl Shop {
 
     /// Everything that the store says of its runs, but for how often it was opened.
     pub fn runs(&self) -> String {
-        let rows = self.open(async |engine| engine.list(&Default::default()).await.unwrap().rows);
+        let rows = self.open(async |engine| engine.list(&RunFilter::default()).await.unwrap().rows);
         format!("{rows:#?}")
     }
 }
