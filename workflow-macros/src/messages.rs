@@ -180,7 +180,7 @@ messages! {
     UNDO_CAPTURES: "`{0}` is a local of the workflow, and an undo captures nothing: it is called when the workflow's code is over",
         "what it needs it takes as arguments: first what the step gives, then states by value";
     UNDO_IN_FRAGMENT: "an undo stands in a workflow, not in a fragment: the table of undos is the workflow's",
-        "put the step into the workflow, or make the fragment a `#[workflow]` of its own";
+        "put the step into the workflow, or make the fragment a `#[workflow]` of its own; in a guided flow, put it into the code of a stage";
     NO_SUCH_CHECKPOINT: "no checkpoint `{0}` stands before this, in this block or in one around it",
         "write `checkpoint!({0});` before what is to be undone";
     NO_CHANNEL: "there is no channel to receive from", "name at least one: `recv!(paid, [CASH, CARD])`";
@@ -283,6 +283,15 @@ messages! {
     LEAVE_SHAPE: "what is done when a stage is left takes what the stage is given, and says whether it went well",
         "write `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
     CHECK_SHAPE: "a check looks at the data, and adds what is wrong with it", "write `fn {0}(&self, problems: &mut Problems)`";
+    CHECK_CODE_SHAPE: "a check that is code of its own takes what the stage is given, and gives what is wrong",
+        "write `async fn {0}(stage: Stage<Self>) -> Result<Problems, Failure>`, with any error; one that only looks at the data is not `async`";
+    GUARD_SHAPE: "a guard that is code of its own takes what the stage is given, and says whether the exit is open",
+        "write `async fn {0}(stage: Stage<Self>) -> Result<bool, Failure>`, with any error; one that only looks at the data needs no `#[guard]`";
+    GUARD_UNUSED: "no exit asks the guard `{0}`", "write `to = [other if Self::{0}, ..]` at a stage, or remove it";
+    GUARD_WHEN: "`when` looks at the data alone, and `{0}` is code of its own: for a stage that is passed over it has no place to run",
+        "put it on the exits that lead to this stage: `to = [{1} if Self::{0}, ..]`";
+    STAGE_ASKED: "stage `{0}` may be passed over, and an exit of it asks `{1}`, which is code of its own and has no place to run then",
+        "give the exit a condition of the data alone, or put `when` on the exits that lead to the stage";
     UNDO_HOOK_SHAPE: "what takes a stage back takes the visit that is undone, and says whether it went well",
         "write `async fn {0}(undone: Undone<Self>) -> Result<(), Failure>`, with any error";
     EXIT_GUARD_SHAPE: "an exit guard looks at the data, and says whether the guide may be cancelled",

@@ -5,6 +5,7 @@
     reason = "tests"
 )]
 
+mod any;
 mod branches;
 mod cuts;
 mod extremes;

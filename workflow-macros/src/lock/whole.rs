@@ -197,7 +197,7 @@ pub(super) fn walk(found: &Found) -> Option<(Function, (Vec<Parameter>, Walked))
         &mut block,
         &function.sig,
         given,
-        None,
+        model::Undos::Own,
         &quote!(workflow),
         &mut errors,
     );

@@ -25,7 +25,9 @@ use syn::Attribute;
 use crate::diagnostics::Place;
 
 pub(crate) use self::condition::Condition;
-pub(crate) use self::guided::{Code, FlowOptions, Guided, Kept, Stage, check_guided, type_name};
+pub(crate) use self::guided::{
+    Code, FlowOptions, Guided, Kept, Stage, check_guided, look_into_code, type_name,
+};
 pub(crate) use self::hints::{Generics, Hint, is_number};
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::outline::{Body, Jump, Part, has_site};
@@ -34,7 +36,7 @@ pub(crate) use self::signature::{
     Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, returns_result,
     workflow_name,
 };
-pub(crate) use self::walk::{Given, Undo, Walked, walk};
+pub(crate) use self::walk::{Given, Undo, Undos, Walked, walk};
 
 /// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
         &mut block,
         &function.sig,
         model.given(),
-        None,
+        walk::Undos::Own,
         &quote!(workflow),
         &mut errors,
     );

@@ -15,6 +15,7 @@
 
 mod args;
 mod attempt;
+mod blocked;
 mod body;
 mod branches;
 mod channel;
@@ -34,13 +35,15 @@ mod race;
 mod recv;
 mod run;
 mod step;
+mod telling;
 mod thrown;
 mod undo;
 mod wait;
 mod workflow;
 
-pub use args::{ArgError, Args, Input, InputError, Parameter, StateType, States};
+pub use args::{ArgError, Args, Input, InputError, Noted, Parameter, StateType, States};
 pub use attempt::Attempt;
+pub use blocked::{Blocked, BlockedMark, blocked};
 pub use body::Body;
 pub use branches::Arm;
 pub use channel::{Channel, ChannelOf, OneWay, Receive, Request};
@@ -66,6 +69,7 @@ pub use step::{
     Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
+pub use telling::{News, Progress, Watching};
 pub use thrown::{StepError, Thrown};
 // Only the engine rolls back.
 #[cfg(feature = "engine")]

@@ -15,6 +15,8 @@
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
+//! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
+//! | [`telemetry`] | what it says to the log and to metrics |
 //! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`cli`] | the command `workflow`: looking at runs and operating them |
 //! | [`guarantees`] | what is promised, and what is not |
@@ -59,6 +61,12 @@ pub mod composition {}
 
 #[doc = include_str!("guided.md")]
 pub mod guided {}
+
+#[doc = include_str!("http.md")]
+pub mod http {}
+
+#[doc = include_str!("telemetry.md")]
+pub mod telemetry {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}

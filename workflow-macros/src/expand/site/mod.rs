@@ -140,6 +140,18 @@ pub(crate) fn sleep(mac: &mut Macro, cx: &Ident, site: &TokenStream, argument: &
     };
 }
 
+pub(crate) fn guide(
+    mac: &mut Macro,
+    cx: &Ident,
+    site: &TokenStream,
+    initial: &Expr,
+    flow: Option<&Expr>,
+) {
+    let head = at_site(cx, site);
+    let flow = flow.map(|flow| quote!(, flow = #flow));
+    mac.tokens = quote!(#head #initial #flow);
+}
+
 /// A duration that was read at compile time.
 pub(crate) fn millis(millis: u64, span: Span, krate: &TokenStream) -> Expr {
     Expr::Verbatim(respan(

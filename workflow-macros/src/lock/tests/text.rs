@@ -1,6 +1,7 @@
 //! The text of a lock: what it looks like, and what is said of one that cannot be read.
 
 use super::{SHOP, lock_of};
+use crate::corpus::{Dice, tries};
 use crate::lock::text::Lock;
 
 #[test]
@@ -143,4 +144,55 @@ fn a_lock_that_cannot_be_read_says_which_line_and_why() {
         let wrong = Lock::parse(text).expect_err(text);
         assert_eq!((wrong.line, wrong.why.as_str()), (line, why), "{text:?}");
     }
+}
+
+/// A lock after a bad merge, a bad editor, or a bad day: read, or told of with a line that is in it. What is read is written as
+/// it will be read again.
+#[test]
+fn random_locks_are_read_or_told_of_with_a_line() {
+    let whole = lock_of(SHOP).print();
+    let lines: Vec<&str> = whole.lines().collect();
+    let (mut read, mut told) = (0, 0);
+    for seed in 0..tries(4_000) {
+        let dice = &mut Dice::new(seed);
+        let mut text = Vec::new();
+        for line in &lines {
+            match dice.below(60) {
+                0 => {}
+                1 => text.extend([(*line).to_owned(), (*line).to_owned()]),
+                2 => text.push(lines[dice.below(lines.len())].to_owned()),
+                3 => text.push(format!("  {line}")),
+                4 => text.push(line.trim_start().to_owned()),
+                5 => {
+                    let mut words: Vec<&str> = line.split(' ').collect();
+                    words.swap(dice.below(line.split(' ').count()), 0);
+                    text.push(words.join(" "));
+                }
+                6 => text.push(line.chars().take(dice.below(line.len())).collect()),
+                7 => text.push(line.replace(' ', ["\t", "\u{a0}", "", "  "][dice.below(4)])),
+                _ => text.push((*line).to_owned()),
+            }
+        }
+        let text = text.join(["\n", "\r\n"][dice.below(2)]);
+        match Lock::parse(&text) {
+            Ok(lock) => {
+                read += 1;
+                let printed = lock.print();
+                let again = Lock::parse(&printed);
+                let again =
+                    again.unwrap_or_else(|error| panic!("seed {seed}: {error:?}\n{printed}"));
+                assert_eq!(again.print(), printed, "seed {seed}");
+            }
+            Err(error) => {
+                told += 1;
+                let lines = text.lines().count();
+                assert!(
+                    (1..=lines + 1).contains(&error.line),
+                    "seed {seed}: {error:?}"
+                );
+                assert!(!error.why.is_empty(), "seed {seed}");
+            }
+        }
+    }
+    assert!(read > 100 && told > 100, "{read} read, {told} told of");
 }

@@ -70,6 +70,7 @@ impl Walk<'_> {
             Durable::JoinAll => self.join_all(mac, named, list),
             Durable::Recv => self.recv(mac, named, list),
             Durable::Send => self.send(mac, named, list),
+            Durable::Guide => self.guide(mac, named, list),
             Durable::Attempt => self.attempt(mac, named, list),
             Durable::Version => self.version(mac, named, list),
             Durable::Checkpoint => {
@@ -148,6 +149,37 @@ impl Walk<'_> {
         self.visit_expr_mut(&mut value);
         self.in_site -= 1;
         print::progress(mac, &self.cx(), &value);
+    }
+
+    /// A guided flow: its data at the beginning, and the flow itself if its data does not say which.
+    fn guide(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
+        let (mut initial, mut flow) = (None, None);
+        for argument in list {
+            match argument {
+                Expr::Assign(named) if matches!(peel(&named.left), Expr::Path(path) if path.path.is_ident("flow")) => {
+                    if flow.replace(*named.right).is_some() {
+                        return self.misshapen(mac, Durable::Guide, flow.as_ref());
+                    }
+                }
+                argument => {
+                    if initial.replace(argument).is_some() {
+                        return self.misshapen(mac, Durable::Guide, initial.as_ref());
+                    }
+                }
+            }
+        }
+        let Some(mut initial) = initial else {
+            return self.misshapen(mac, Durable::Guide, None);
+        };
+        let site = self.site(name, Kind::Call, span.into());
+        let cx = self.cx();
+        self.in_site += 1;
+        self.visit_expr_mut(&mut initial);
+        if let Some(flow) = &mut flow {
+            self.visit_expr_mut(flow);
+        }
+        self.in_site -= 1;
+        print::guide(mac, &cx, &site, &initial, flow.as_ref());
     }
 
     fn sleep(&mut self, mac: &mut Macro, Named { name, span }: Named, mut list: Vec<Expr>) {

@@ -52,6 +52,17 @@ pub(crate) struct Undo {
     pub(crate) cfg: Vec<Attribute>,
 }
 
+/// Whose the undos of a body's steps are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Undos {
+    /// The workflow's own.
+    Own,
+    /// The guided flow's whose stage it is.
+    OfFlow,
+    /// Nobody's: they may not stand there, and why.
+    Refused(messages::Message),
+}
+
 /// What is particular about a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
@@ -68,7 +79,7 @@ pub(crate) fn walk(
     body: &mut Block,
     sig: &Signature,
     given: Vec<(Ident, Given)>,
-    no_undo: Option<messages::Message>,
+    undone: Undos,
     krate: &TokenStream,
     errors: &mut Errors,
 ) -> Walked {
@@ -90,7 +101,7 @@ pub(crate) fn walk(
         hash_told: false,
         cfg: Vec::new(),
         checkpoints: Vec::new(),
-        no_undo,
+        undone,
         undos: Vec::new(),
         bound: hints::parameters(sig),
         generics: Generics::of(&sig.generics),
@@ -161,8 +172,7 @@ struct Walk<'a> {
     cfg: Vec<Attribute>,
     /// The checkpoints that stand before this place, in blocks around it, each with the context of its scope.
     checkpoints: Vec<(String, Ident)>,
-    /// Undos may stand here; if not, why not.
-    no_undo: Option<messages::Message>,
+    undone: Undos,
     undos: Vec<Undo>,
     /// The locals and parameters that are bound here.
     bound: Vec<Bound>,
