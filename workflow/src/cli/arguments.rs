@@ -45,6 +45,25 @@ pub(crate) struct At {
         help_heading = "Where the runs are"
     )]
     pub(crate) store: Option<PathBuf>,
+    /// The address of a running service's API, instead of a file: `http://localhost:3000/api`
+    #[arg(
+        long,
+        global = true,
+        env = "WORKFLOW_URL",
+        value_name = "URL",
+        help_heading = "Where the runs are"
+    )]
+    pub(crate) url: Option<String>,
+    /// What the service knows you by, sent as a bearer token
+    #[arg(
+        long,
+        global = true,
+        env = "WORKFLOW_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN",
+        help_heading = "Where the runs are"
+    )]
+    pub(crate) token: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

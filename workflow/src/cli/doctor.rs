@@ -55,7 +55,11 @@ struct Problem {
 }
 
 pub(crate) async fn doctor(backend: &Backend, out: &mut Out) -> Result<(), Fail> {
-    let Backend::File(file) = backend;
+    let Backend::File(file) = backend else {
+        return Err(Fail::Usage(
+            "a doctor reads the file itself: stop the service, and give `--store`".to_owned(),
+        ));
+    };
     let mut doctor = Doctor {
         file,
         found: Found {

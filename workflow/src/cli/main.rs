@@ -15,6 +15,7 @@ mod list;
 mod lock;
 mod manual;
 mod out;
+mod service;
 mod show;
 mod shown;
 mod spans;

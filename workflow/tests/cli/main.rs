@@ -6,6 +6,8 @@ mod control;
 mod doctor;
 mod look;
 mod shop;
+#[cfg(feature = "axum")]
+mod url;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -28,7 +30,15 @@ impl Said {
 fn command(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_workflow"));
     command.args(words).stdin(Stdio::null());
-    for name in ["WORKFLOW_STORE", "COLUMNS"] {
+    for name in [
+        "WORKFLOW_STORE",
+        "WORKFLOW_URL",
+        "WORKFLOW_TOKEN",
+        "NO_PROXY",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+    ] {
         command.env_remove(name);
     }
     command
