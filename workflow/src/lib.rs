@@ -97,7 +97,7 @@
 //! | `openapi` | no | the description of that API |
 //! | `metrics` | no | what happens, told to the `metrics` facade |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
-//! | `cli` | no | the command `workflow`: `workflow lock` |
+//! | `cli` | no | the command `workflow`: the [guide](guide::cli) says what it does |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

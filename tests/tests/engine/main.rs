@@ -22,3 +22,4 @@ mod restarts;
 mod sleep;
 mod steps;
 mod unclean;
+mod undriven;

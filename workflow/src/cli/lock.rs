@@ -4,92 +4,56 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-const USAGE: &str = "\
-usage: workflow lock [--check] [--accept PATH]... [-- ARGUMENTS OF CARGO TEST]
-  writes workflow.lock of the package in this directory, through the test that says `workflow::lock!()`
-  --check         compares instead, and fails when the lock is not what would be written
-  --accept PATH   accepts edits at this site, under it, or in this workflow, and no others: checkout/settle, refund
-  --help          this
-after `--`, say which test it is, so that only that one runs: workflow lock -- --test lock";
+use crate::arguments::Lock;
+use crate::fail::Fail;
 
-/// What is to be done.
-#[derive(Debug, PartialEq, Eq)]
-enum Asked {
-    Help,
-    /// `cargo test` with these arguments, and this in `WORKFLOW_LOCK`.
-    Test {
-        said: String,
-        arguments: Vec<String>,
-    },
-}
-
-impl Asked {
-    /// # Errors
-    /// What cannot be understood.
-    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let (mut check, mut accepted, mut arguments) = (false, Vec::new(), Vec::new());
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--help" | "-h" => return Ok(Self::Help),
-                "--check" => check = true,
-                "--accept" => {
-                    let path = words.next().filter(|path| !path.starts_with('-'));
-                    accepted.push(path.ok_or("`--accept` needs a path: checkout/settle")?);
-                }
-                "--" => arguments.extend(words.by_ref()),
-                _ => return Err(format!("`{word}` is not understood")),
-            }
-        }
-        let said = match (check, accepted.as_slice()) {
-            (true, []) => "check".to_owned(),
-            (true, _) => return Err("`--check` accepts nothing: leave one of the two".to_owned()),
-            (false, []) => "write".to_owned(),
-            (false, accepted) => format!("write:{}", accepted.join(",")),
-        };
-        Ok(Self::Test { said, arguments })
+/// What `WORKFLOW_LOCK` says to the test.
+fn said(asked: &Lock) -> String {
+    match &*asked.accept {
+        _ if asked.check => "check".to_owned(),
+        [] => "write".to_owned(),
+        accepted => format!("write:{}", accepted.join(",")),
     }
 }
 
-pub(crate) fn run(words: impl Iterator<Item = String>) -> ExitCode {
-    let (said, arguments) = match Asked::read(words) {
-        Ok(Asked::Test { said, arguments }) => (said, arguments),
-        Ok(Asked::Help) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Err(wrong) => {
-            eprintln!("{wrong}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+pub(crate) fn run(asked: &Lock) -> Result<(), Fail> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut test = Command::new(cargo);
-    test.arg("test").args(arguments).env("WORKFLOW_LOCK", said);
+    test.arg("test")
+        .args(&asked.test)
+        .env("WORKFLOW_LOCK", said(asked));
     match test.status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("cargo cannot be run: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(status) if status.success() => Ok(()),
+        // The test has said what is wrong.
+        Ok(_) => Err(Fail::Found),
+        Err(error) => Err(Fail::Refused(format!("cargo cannot be run: {error}"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser;
 
-    fn read(words: &[&str]) -> Result<Asked, String> {
-        Asked::read(words.iter().map(|word| (*word).to_owned()))
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn read(words: &[&str]) -> Result<(String, Vec<String>), String> {
+        let words = ["workflow", "lock"].iter().chain(words);
+        match Arguments::try_parse_from(words) {
+            Ok(Arguments {
+                command: Command::Lock(asked),
+                ..
+            }) => Ok((said(&asked), asked.test)),
+            Ok(other) => panic!("{other:?}"),
+            Err(wrong) => Err(wrong.to_string()),
+        }
     }
 
-    fn test(said: &str, arguments: &[&str]) -> Asked {
-        Asked::Test {
-            said: said.to_owned(),
-            arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
-        }
+    fn test(said: &str, arguments: &[&str]) -> (String, Vec<String>) {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        (said.to_owned(), arguments)
     }
 
     #[test]
@@ -109,7 +73,6 @@ mod tests {
             read(&accepted),
             Ok(test("write:checkout/mail,refund", &["-p", "shop"]))
         );
-        assert_eq!(read(&["--check", "--help"]), Ok(Asked::Help));
     }
 
     #[test]
@@ -121,7 +84,10 @@ mod tests {
             &["write"],
         ] {
             let wrong = read(words).expect_err("it is not understood");
-            assert!(wrong.contains('`'), "{wrong}");
+            assert!(
+                wrong.contains("Usage:") || wrong.contains("--help"),
+                "{wrong}"
+            );
         }
     }
 }

@@ -44,6 +44,7 @@ pub struct EngineBuilder {
     linger: Duration,
     keep_messages: Duration,
     code: Option<CodeId>,
+    drives: bool,
 }
 
 impl EngineBuilder {
@@ -62,6 +63,7 @@ impl EngineBuilder {
             linger: Duration::from_secs(1),
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
+            drives: true,
         }
     }
 
@@ -165,6 +167,29 @@ impl EngineBuilder {
         self
     }
 
+    /// Makes an engine that drives no run: for a program of an operator, who lists, cancels, sends, rewinds and forks, and leaves
+    /// the driving to the program that has the workflows. It needs none of them.
+    ///
+    /// No run is taken up when it is built, and none goes on by what is done with it. What is done is in the store, durably, and
+    /// goes on when an engine that drives opens it: a run that was recovered, rewound or forked, that has a message, or that was
+    /// started. [`resume`](Engine::resume) says of a parked run that the next engine tries it again. Whoever waits here for a
+    /// run that has not ended waits until this engine is shut down.
+    ///
+    /// ```
+    /// # use workflow::{Engine, MemoryStore};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow::Error> {
+    /// let store = MemoryStore::new(); // RedbStore::open("orders.redb")?
+    /// let operator = Engine::builder().store(store).drives_nothing().build().await?;
+    /// assert!(operator.recover("order-17").await.is_err()); // there is none
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn drives_nothing(mut self) -> Self {
+        self.drives = false;
+        self
+    }
+
     /// Opens the file at `path`, made when there is none, and builds the engine on it.
     ///
     /// # Errors
@@ -180,7 +205,8 @@ impl EngineBuilder {
         self.store(store).build().await
     }
 
-    /// Checks the description and starts the engine: runs that were under way go on at once.
+    /// Checks the description and starts the engine: runs that were under way go on at once, unless it
+    /// [drives nothing](Self::drives_nothing).
     ///
     /// # Errors
     /// [`BuildError`]: no store, two workflows of one name, a `#[state]` that was not given, or the store failed.
@@ -198,7 +224,9 @@ impl EngineBuilder {
             });
         }
         let inner = self.assemble()?;
-        Scheduler::start(&inner);
+        if inner.drives {
+            Scheduler::start(&inner);
+        }
         Ok(Engine {
             inner: Arc::clone(&inner),
             _alive: Arc::new(Alive(inner)),
@@ -250,6 +278,8 @@ impl EngineBuilder {
         let seed = u64::from(std::process::id())
             ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
         let opened_at = self.clock.now();
+        // Without room, a run that is started is stored and left at that.
+        let room = if self.drives { self.in_memory } else { 0 };
         Ok(Arc::new(Inner {
             identity,
             store,
@@ -271,7 +301,8 @@ impl EngineBuilder {
             long: Long::default(),
             long_history: self.long_history,
             opened_at,
-            room: Arc::new(Semaphore::new(self.in_memory)),
+            drives: self.drives,
+            room: Arc::new(Semaphore::new(room)),
             door: Arc::new(Semaphore::new(DOOR)),
             crowd: AtomicUsize::new(0),
             live: Mutex::new(Runs::default()),

@@ -122,9 +122,7 @@ impl Inner {
                 .is_some_and(|parked| parked.reason.is_of_undo())
             {
                 // It is being undone already, and stuck there.
-                board.reopen();
-                self.come_back(run, true);
-                return Ok(());
+                return Ok(self.try_again(row).await?);
             }
             if self.is_closing() {
                 return Err(StoreError::Closed.into());

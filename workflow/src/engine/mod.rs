@@ -60,7 +60,9 @@ use crate::codec::{self, Codec};
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, History, Location, Payload, RunId, RunKey, RunState, Timestamp};
-use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
+use crate::store::{
+    Appended, Identity, Page, Parked, Rewrite, RunFilter, RunPatch, RunRow, Store, StoreError,
+};
 use board::{Boards, Told};
 use desks::Desks;
 use driver::Strayed;
@@ -131,6 +133,8 @@ pub(crate) struct Inner {
     pub(crate) long_history: u64,
     /// When the engine was built.
     pub(crate) opened_at: Timestamp,
+    /// Whether it drives runs. If not, it has no scheduler, and no run comes into memory.
+    pub(crate) drives: bool,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
     /// Room for beginnings that are not durable yet.
@@ -274,15 +278,14 @@ impl Engine {
     /// Drives a run that is not in memory though it could go on: one that was evicted, or parked and may be tried again
     /// by an operator. One that is leaving memory comes back. Nothing happens when it stays in memory, or is final.
     ///
+    /// In an engine that [drives nothing](EngineBuilder::drives_nothing) a parked run is no longer parked then, and the next engine
+    /// tries it again.
+    ///
     /// # Errors
     /// [`AttachError::NotFound`], or the store failed.
     pub async fn resume(&self, id: impl AsRef<str>) -> Result<(), AttachError> {
         let row = self.row_of(id.as_ref()).await?;
-        if !row.state.is_final() {
-            self.inner.boards.board(row.key).reopen();
-            self.inner.come_back(row.key, row.state == RunState::Parked);
-        }
-        Ok(())
+        Ok(self.inner.try_again(row).await?)
     }
 
     /// The history of a run, whatever its workflow: to be read, or kept and replayed by [`testing`](crate::testing).
@@ -515,6 +518,51 @@ impl Inner {
             }
             left.await;
         }
+    }
+
+    /// Has a run driven that stands still, by this engine or by the next one.
+    async fn try_again(self: &Arc<Self>, mut row: RunRow) -> Result<(), StoreError> {
+        if self.drives {
+            if !row.state.is_final() {
+                self.boards.board(row.key).reopen();
+                self.come_back(row.key, row.state == RunState::Parked);
+            }
+            return Ok(());
+        }
+        while row.state == RunState::Parked {
+            let state = if row.is_undone() {
+                RunState::RollingBack
+            } else {
+                RunState::Pending
+            };
+            let unparked = Rewrite {
+                run: row.key,
+                expected_seq: row.last_seq,
+                remove: Vec::new(),
+                records: Vec::new(),
+                patch: RunPatch {
+                    state: Some(state),
+                    parked: Some(None),
+                    wake_at: Some(None),
+                    waits: Some(None),
+                    unclean: Some(0),
+                    at: self.clock.now(),
+                    code: self.code,
+                    ..RunPatch::default()
+                },
+                returns: Vec::new(),
+                posts: Vec::new(),
+            };
+            match self.store.rewrite(vec![unparked]).await? {
+                Appended::Applied | Appended::AlreadyApplied => break,
+                // It has changed since it was read.
+                _ => match self.store.row(row.key).await? {
+                    Some(now) => row = now,
+                    None => break,
+                },
+            }
+        }
+        Ok(())
     }
 
     /// Brings a run back into memory, also when it is just leaving.

@@ -115,8 +115,11 @@ impl Inner {
         Replay::load_alive(history, self.code, row.standing(), &alive)
     }
 
-    /// Brings a run back into memory, when there is room, if it is not there.
+    /// Brings a run back into memory, when there is room, if it is not there, and if this engine drives any.
     pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
+        if !self.drives {
+            return;
+        }
         let Some(coming) = Coming::of(self, run) else {
             return;
         };

@@ -18,6 +18,7 @@
 //! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
 //! | [`telemetry`] | what it says to the log and to metrics |
 //! | [`graph`] | the picture of a workflow, and of a run |
+//! | [`cli`] | the command `workflow`: looking at runs and operating them |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`errors`] | every error of the macros, with a program that causes it |
 //! | [`coming_from`] | the same things in other engines |
@@ -69,6 +70,9 @@ pub mod telemetry {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}
+
+#[doc = include_str!("cli.md")]
+pub mod cli {}
 
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}
