@@ -147,8 +147,8 @@ pub use context::{
 #[cfg(feature = "engine")]
 pub use engine::{
     AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, Engine,
-    EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
-    PreflightProgress, PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError,
+    EngineBuilder, ErrorEvent, Limit, MissingState, ParkedRun, Preflight, PreflightFinding,
+    PreflightProgress, PreflightReport, Queued, RequestError, Retry, Rewound, RunHandle, SendError,
     SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]

@@ -10,6 +10,7 @@ mod cuts;
 mod extremes;
 mod handle;
 mod leaving;
+mod limits;
 mod parking;
 mod preflight;
 mod races;

@@ -5,12 +5,14 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, Semaphore};
 
 use super::board::Boards;
 use super::desks::Desks;
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
+use super::limits::{Limit, Limits, Rule};
 use super::long::Long;
 use super::mail::MessageIds;
 use super::preflight::Preflight;
@@ -41,6 +43,7 @@ pub struct EngineBuilder {
     long_history: u64,
     in_memory: usize,
     linger: Duration,
+    limits: Vec<Rule>,
     keep_messages: Duration,
     code: Option<CodeId>,
 }
@@ -59,6 +62,7 @@ impl EngineBuilder {
             long_history: 10_000,
             in_memory: 10_000,
             linger: Duration::from_secs(1),
+            limits: Vec::new(),
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
         }
@@ -137,6 +141,61 @@ impl EngineBuilder {
         self
     }
 
+    /// How many runs of a workflow may be under way at once in this engine. Those over it are stored, and begun when there is a
+    /// slot, in start order; [`Status::queued`](super::Status::queued) says so. A later limit of the same workflow takes the place
+    /// of an earlier one.
+    ///
+    /// The limit holds after a restart, too. Children and forks count as any other run; a run that rolls back counts, and does not
+    /// wait.
+    ///
+    /// ```
+    /// # use workflow::{Engine, Limit, MemoryStore, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String) -> u32 { customer.len() as u32 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow::Error> {
+    /// let engine = Engine::builder()
+    ///     .workflow(export)
+    ///     .limit(export, Limit::working(4))
+    ///     .store(MemoryStore::new())
+    ///     .build()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn limit<Arguments, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        limit: Limit,
+    ) -> Self {
+        self.limits.push(Rule::of::<Arguments, F>(limit));
+        self
+    }
+
+    /// The same for each key by itself: so many runs of a customer, say. The key is taken from the workflow's arguments, a tuple.
+    ///
+    /// It is asked again when the run goes on, and so says the same for the same arguments. Runs whose recorded input is no longer
+    /// what the workflow takes share one key.
+    ///
+    /// ```
+    /// # use workflow::{Engine, Limit, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String, year: u16) -> u32 { customer.len() as u32 }
+    /// # let _ =
+    /// Engine::builder()
+    ///     .workflow(export)
+    ///     .limit_per(export, Limit::unfinished(1), |(customer, _year)| customer.clone())
+    /// # ;
+    /// ```
+    pub fn limit_per<Arguments: DeserializeOwned, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        limit: Limit,
+        key: impl Fn(&Arguments) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.limits.push(Rule::of::<Arguments, F>(limit).per(key));
+        self
+    }
+
     /// A run whose next deadline is further away than this leaves memory; 1 s by default. Raise it when runs sleep
     /// often and briefly, and memory is plenty.
     pub fn linger(mut self, linger: Duration) -> Self {
@@ -187,6 +246,13 @@ impl EngineBuilder {
                 workflow,
                 parameter: state.parameter,
                 type_name: state.type_name,
+            });
+        }
+        let unknown = |rule: &&Rule| self.registry.get(rule.workflow).is_none();
+        if let Some(rule) = self.limits.iter().find(unknown) {
+            return Err(BuildError::NotRegistered {
+                workflow: rule.workflow,
+                what: "limit",
             });
         }
         let inner = self.assemble()?;
@@ -259,6 +325,7 @@ impl EngineBuilder {
             boards: Boards::default(),
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),
+            limits: Limits::new(self.limits),
             desks: Desks::default(),
             long: Long::default(),
             long_history: self.long_history,

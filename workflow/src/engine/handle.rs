@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::board::{Board, Told};
-use super::{AttachError, Cancel, Engine, ParkedRun};
+use super::{AttachError, Cancel, Engine, ParkedRun, Queued};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
@@ -51,6 +51,8 @@ pub struct Status {
     pub records: u64,
     /// What `progress!` last published, as JSON.
     pub progress: Option<String>,
+    /// That it could go on, and waits for a slot of its workflow's [`Limit`](crate::Limit).
+    pub queued: Option<Queued>,
 }
 
 impl<W: Workflow> RunHandle<W> {

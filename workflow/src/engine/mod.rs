@@ -13,6 +13,7 @@ mod error;
 mod handle;
 mod hooks;
 mod host;
+mod limits;
 mod live;
 mod long;
 mod mail;
@@ -43,6 +44,7 @@ pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
+pub use limits::{Limit, Queued};
 pub use mail::{RequestError, SendError};
 pub use preflight::{
     MissingState, Preflight, PreflightFinding, PreflightProgress, PreflightReport,
@@ -63,6 +65,7 @@ use desks::Desks;
 use driver::Strayed;
 use hooks::Reporter;
 use host::Random;
+use limits::Limits;
 use live::{Live, Threads};
 use long::Long;
 use mail::MessageIds;
@@ -122,6 +125,7 @@ pub(crate) struct Inner {
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
+    pub(crate) limits: Limits,
     pub(crate) desks: Desks,
     pub(crate) long: Long,
     /// From so many records on a history is long.
@@ -246,7 +250,9 @@ impl Engine {
     pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
         let row = self.row_of(id.as_ref()).await?;
         let live = self.inner.runs().by_key.get(&row.key).cloned();
+        let queued = self.inner.limits.queued(row.key);
         let mut status = Status::of(row);
+        status.queued = queued;
         // What it published since its last commit is in memory only.
         if let Some(progress) = live.and_then(|live| live.progress()) {
             status.progress = Some(progress);
@@ -561,6 +567,7 @@ impl Status {
             finished_at: row.finished_at,
             records: row.last_seq,
             progress: row.progress,
+            queued: None,
         }
     }
 }
