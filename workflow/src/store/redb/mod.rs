@@ -46,8 +46,8 @@ use self::keeper::Keeper;
 use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
 use super::transition::Parts;
 use super::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Deleted, Deletion, Delivery, Identity, Loaded,
+    Page, Rewrite, RunFilter, RunRow, Store, StoreError,
 };
 use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
@@ -185,14 +185,21 @@ fn change(parts: Parts) -> Change {
 fn appended(outcome: Outcome) -> Option<Appended> {
     match outcome {
         Outcome::Appended(appended) => Some(appended),
-        Outcome::Delivered(_) => None,
+        Outcome::Delivered(_) | Outcome::Deleted(_) => None,
     }
 }
 
 fn delivered(outcome: Outcome) -> Option<Delivery> {
     match outcome {
         Outcome::Delivered(delivery) => Some(delivery),
-        Outcome::Appended(_) => None,
+        Outcome::Appended(_) | Outcome::Deleted(_) => None,
+    }
+}
+
+fn deleted(outcome: Outcome) -> Option<Vec<Deleted>> {
+    match outcome {
+        Outcome::Deleted(deleted) => Some(deleted),
+        Outcome::Appended(_) | Outcome::Delivered(_) => None,
     }
 }
 
@@ -222,6 +229,11 @@ impl Store for RedbStore {
     fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
         let change = Ok(Change::Rewrite(rewrites));
         Box::pin(Appending::new(&self.core, change, appended))
+    }
+
+    fn delete(&self, deletions: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>> {
+        let change = Ok(Change::Delete(deletions));
+        Box::pin(Appending::new(&self.core, change, deleted))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {
