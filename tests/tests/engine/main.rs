@@ -18,6 +18,7 @@ mod recovery;
 mod replays;
 mod reports;
 mod restarts;
+mod retention;
 mod sleep;
 mod steps;
 mod unclean;

@@ -18,6 +18,7 @@ use super::mail::MessageIds;
 use super::preflight::Preflight;
 use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
+use super::retention::{Retention, Retentions};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
@@ -44,6 +45,7 @@ pub struct EngineBuilder {
     in_memory: usize,
     linger: Duration,
     limits: Vec<Rule>,
+    retentions: Retentions,
     keep_messages: Duration,
     code: Option<CodeId>,
 }
@@ -63,6 +65,7 @@ impl EngineBuilder {
             in_memory: 10_000,
             linger: Duration::from_secs(1),
             limits: Vec::new(),
+            retentions: Retentions::default(),
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
         }
@@ -196,6 +199,43 @@ impl EngineBuilder {
         self
     }
 
+    /// How long runs are kept after their end, of every workflow of which [`retention_of`](Self::retention_of) says nothing else. For
+    /// ever by default.
+    ///
+    /// What is kept no longer is deleted from time to time, a little at a time, by the engine: the later the longer the times are,
+    /// by a tenth of the shortest, and a quarter of an hour at most. A child stays as long as its parent has not ended, and goes with
+    /// its parent at the latest. [`Engine::delete`] tells what is deleted, and what that means for the run's id: keep runs for longer
+    /// than anybody may start one of the same id again.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retentions.others(retention);
+        self
+    }
+
+    /// How long runs of this workflow are kept after their end.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use workflow::{Engine, Retention, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String) -> u32 { customer.len() as u32 }
+    /// const DAY: Duration = Duration::from_secs(86_400);
+    /// # let _ =
+    /// Engine::builder()
+    ///     .workflow(export)
+    ///     .retention(Retention::all(30 * DAY))
+    ///     // Those that failed or were cancelled are kept for ever.
+    ///     .retention_of(export, Retention::forever().completed(DAY))
+    /// # ;
+    /// ```
+    pub fn retention_of<Arguments, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        retention: Retention,
+    ) -> Self {
+        self.retentions.of::<Arguments, F>(retention);
+        self
+    }
+
     /// A run whose next deadline is further away than this leaves memory; 1 s by default. Raise it when runs sleep
     /// often and briefly, and memory is plenty.
     pub fn linger(mut self, linger: Duration) -> Self {
@@ -248,15 +288,16 @@ impl EngineBuilder {
                 type_name: state.type_name,
             });
         }
-        let unknown = |rule: &&Rule| self.registry.get(rule.workflow).is_none();
-        if let Some(rule) = self.limits.iter().find(unknown) {
-            return Err(BuildError::NotRegistered {
-                workflow: rule.workflow,
-                what: "limit",
-            });
+        let limits = self.limits.iter().map(|rule| (rule.workflow, "limit"));
+        let retentions = self.retentions.workflows().map(|name| (name, "retention"));
+        for (workflow, what) in limits.chain(retentions) {
+            if self.registry.get(workflow).is_none() {
+                return Err(BuildError::NotRegistered { workflow, what });
+            }
         }
         let inner = self.assemble()?;
         Scheduler::start(&inner);
+        Retentions::start(&inner);
         Ok(Engine {
             inner: Arc::clone(&inner),
             _alive: Arc::new(Alive(inner)),
@@ -326,6 +367,7 @@ impl EngineBuilder {
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),
             limits: Limits::new(self.limits),
+            retentions: self.retentions,
             desks: Desks::default(),
             long: Long::default(),
             long_history: self.long_history,

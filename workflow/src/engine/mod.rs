@@ -21,6 +21,7 @@ mod preflight;
 mod quarantine;
 mod registry;
 pub(crate) mod rehearsal;
+mod retention;
 mod retry;
 mod rollback;
 mod scheduler;
@@ -52,6 +53,7 @@ pub use preflight::{
 pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
 pub(crate) use registry::Entry;
+pub use retention::{DeleteError, Retention, Swept};
 pub use rollback::SkipUndoError;
 pub(crate) use take_up::Coming;
 
@@ -71,6 +73,7 @@ use long::Long;
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
+use retention::Retentions;
 use scheduler::Scheduler;
 
 /// How long a shutdown waits for the error hooks at least.
@@ -126,6 +129,7 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
     pub(crate) limits: Limits,
+    pub(crate) retentions: Retentions,
     pub(crate) desks: Desks,
     pub(crate) long: Long,
     /// From so many records on a history is long.
@@ -167,6 +171,7 @@ impl Drop for Alive {
         self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
         drop(self.0.quarantine.stop());
+        drop(self.0.retentions.stop());
         self.0.room.close();
         self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
@@ -371,6 +376,9 @@ impl Engine {
         inner.scheduler.stop();
         if let Some(task) = inner.quarantine.stop() {
             // It was told to end; its error says only that.
+            let _ = task.await;
+        }
+        if let Some(task) = inner.retentions.stop() {
             let _ = task.await;
         }
         inner.room.close();

@@ -257,6 +257,7 @@ impl Engine {
             Err(Told::Taken { by, input_hash }) => {
                 Box::pin(self.rejoin_taken(by, input_hash)).await
             }
+            Err(Told::Gone) => Ok(RunHandle::new(self.clone(), id, run)),
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
             Err(Told::Unborn { retryable, detail }) => Err(unborn(retryable, detail).into()),
         }
