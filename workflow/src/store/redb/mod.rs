@@ -25,6 +25,7 @@ mod judge;
 mod keeper;
 mod log;
 mod mail;
+mod pack;
 mod queue;
 mod read;
 mod repair;
@@ -104,6 +105,20 @@ impl RedbStore {
     pub fn fold(&self) -> Result<(), StoreError> {
         self.core.check_open()?;
         self.core.fold_all()
+    }
+
+    /// Makes the file as small as what it holds, and waits for that. What is deleted leaves room in the file that is used again, so
+    /// nothing needs this but a disk that is short of room, after much was deleted at once.
+    ///
+    /// Commits go on while rows are joined. While the file is moved together whoever reads or commits waits, threads of the runtime
+    /// among them: seconds for a file of some hundred megabytes.
+    /// Call it where little happens, from a thread that may wait. A kill in the middle loses nothing; the store is then
+    /// repaired when it is next opened, which reads all of the file.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the file cannot be written, [`StoreError::Closed`].
+    pub fn compact(&self) -> Result<(), StoreError> {
+        self.core.compact()
     }
 
     fn start(source: Source, options: Options) -> Result<Self, StoreError> {

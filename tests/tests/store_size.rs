@@ -1,0 +1,268 @@
+//! How large the file is after much was written and deleted, and how long steps take meanwhile.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what is not as it should be fails the test; what is measured is told"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use workflow::replay::{Body, Finished, Payload, RunState};
+use workflow::store::encoding::{encode_record, encode_row};
+use workflow::store::{Append, Deleted, Deletion, RedbStore, RunFilter, Store};
+
+mod store_disk;
+use store_disk::scene::{Owner, append, block_on, create, open, start, step};
+use store_disk::{Disk, Fault, Left};
+
+const PAYLOAD: usize = 100;
+
+/// Writes all of these, many at once.
+fn write(store: &Arc<RedbStore>, appends: Vec<Append>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut left = appends.into_iter();
+        loop {
+            let group: Vec<_> = left.by_ref().take(2_000).collect();
+            if group.is_empty() {
+                break;
+            }
+            let tasks = group.into_iter().map(|append| {
+                let store = Arc::clone(store);
+                tokio::spawn(async move { store.append(append).await.unwrap() })
+            });
+            for task in tasks.collect::<Vec<_>>() {
+                task.await.unwrap();
+            }
+        }
+    });
+}
+
+/// So many runs of so many steps, written in rounds, as runs that are under way at the same time write them; all have ended.
+fn churn(store: &Arc<RedbStore>, runs: usize, steps: usize, name: &str) -> Vec<Owner> {
+    let value = Payload::json("7".repeat(PAYLOAD));
+    let (mut owners, begins): (Vec<Owner>, Vec<Append>) = (0..runs)
+        .map(|run| create(store, &format!("{name}-{run}")))
+        .unzip();
+    write(store, begins);
+    for round in 0..steps {
+        let step = |owner: &mut Owner| {
+            append(owner, Body::Closed(value.clone()), &format!("step-{round}"))
+        };
+        let appends = owners.iter_mut().map(step).collect();
+        write(store, appends);
+    }
+    let ends = owners.iter_mut().map(|owner| {
+        let mut end = append(
+            owner,
+            Body::Finished(Finished::Completed(value.clone())),
+            "end",
+        );
+        end.patch.state = Some(RunState::Completed);
+        end
+    });
+    let ends = ends.collect();
+    write(store, ends);
+    owners
+}
+
+fn delete(store: &RedbStore, owners: &[Owner]) {
+    for some in owners.chunks(64) {
+        let deletions = some.iter().map(|owner| Deletion {
+            run: owner.run,
+            expected_seq: owner.seq,
+            requests: Vec::new(),
+        });
+        let deleted = block_on(store.delete(deletions.collect())).unwrap();
+        assert!(deleted.iter().all(|answer| *answer == Deleted::Deleted));
+    }
+}
+
+/// What the store holds, as it is written.
+fn live(store: &RedbStore) -> u64 {
+    let mut bytes = Vec::new();
+    let mut size = 0;
+    let filter = RunFilter {
+        limit: usize::MAX - 1,
+        ..RunFilter::default()
+    };
+    for row in block_on(store.list(&filter)).unwrap().rows {
+        encode_row(&row, &mut bytes);
+        for record in block_on(store.load(row.key)).unwrap().unwrap().history {
+            encode_record(&record, &mut bytes);
+        }
+        size += bytes.len() as u64;
+        bytes.clear();
+    }
+    size
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
+}
+
+/// Of `runs` one in `keep` stays.
+fn comes_back(runs: usize, steps: usize, keep: usize) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.redb");
+    let store = Arc::new(RedbStore::open(&path).unwrap());
+    let owners = churn(&store, runs, steps, "run");
+    store.fold().unwrap();
+    let full = (size(&path), live(&store));
+    let (kept, gone): (Vec<_>, Vec<_>) = owners
+        .into_iter()
+        .enumerate()
+        .partition(|(at, _)| at % keep == 0);
+    let gone: Vec<_> = gone.into_iter().map(|(_, owner)| owner).collect();
+    delete(&store, &gone);
+    store.fold().unwrap();
+    let deleted = size(&path);
+    let begun = Instant::now();
+    store.compact().unwrap();
+    let took = begun.elapsed();
+    let (file, live) = (size(&path), live(&store));
+    eprintln!(
+        "{runs} runs of {steps} steps: {} KiB of {} KiB live; deleted to {} KiB live: {} KiB, compacted {} KiB in {took:?}",
+        full.0 >> 10,
+        full.1 >> 10,
+        live >> 10,
+        deleted >> 10,
+        file >> 10
+    );
+    assert!(file <= 3 * live, "{file} bytes for {live}");
+    // It goes on, and is whole after a restart.
+    churn(&store, 10, 2, "later");
+    block_on(store.close()).unwrap();
+    drop(store);
+    let store = RedbStore::open(&path).unwrap();
+    let page = block_on(store.list(&RunFilter {
+        limit: usize::MAX - 1,
+        ..RunFilter::default()
+    }))
+    .unwrap();
+    assert_eq!(page.rows.len(), kept.len() + 10);
+}
+
+// UA-67
+#[test]
+fn the_file_gives_its_room_back() {
+    comes_back(1_000, 40, 10);
+}
+
+// UA-67
+#[test]
+#[ignore = "writes a million steps: half a minute"]
+fn the_file_gives_its_room_back_after_a_million_steps() {
+    comes_back(10_000, 100, 10);
+}
+
+/// A few runs in many chunks each, half of them deleted again: what a compaction has to do.
+fn scattered(store: &RedbStore) -> Vec<Owner> {
+    let value = Payload::json("7".repeat(3_000));
+    let mut owners: Vec<_> = (0..8)
+        .map(|run| block_on(start(store, &format!("run-{run}"))))
+        .collect();
+    for _ in 0..4 {
+        for owner in &mut owners {
+            let step = append(owner, Body::Closed(value.clone()), "step");
+            block_on(store.append(step)).unwrap();
+        }
+        store.fold().unwrap();
+    }
+    for owner in &mut owners[4..] {
+        let mut end = step(owner, "end");
+        end.patch.state = Some(RunState::Cancelled);
+        block_on(store.append(end)).unwrap();
+    }
+    let gone = owners.split_off(4);
+    delete(store, &gone);
+    store.fold().unwrap();
+    owners
+}
+
+fn assert_whole(store: &RedbStore, owners: &[Owner], when: &str) {
+    let page = block_on(store.list(&RunFilter::default())).unwrap();
+    assert_eq!(page.rows.len(), owners.len(), "{when}");
+    for owner in owners {
+        let history = block_on(store.load(owner.run)).unwrap().unwrap().history;
+        let numbers: Vec<_> = history.iter().map(|record| record.seq).collect();
+        assert_eq!(numbers, (1..=owner.seq).collect::<Vec<_>>(), "{when}");
+    }
+}
+
+// UA-67
+#[test]
+fn a_power_cut_in_a_compaction_loses_nothing() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let owners = scattered(&store);
+    let before = disk.done();
+    store.compact().unwrap();
+    let operations = disk.done() - before;
+    assert_whole(&store, &owners, "compacted");
+    drop(store);
+    assert!(operations > 20, "it writes: {operations}");
+    for cut in 0..operations {
+        let disk = Disk::default();
+        let store = open(&disk).unwrap();
+        let owners = scattered(&store);
+        disk.fault(cut, Fault::PowerCut);
+        drop(store.compact());
+        for left in [Left::Nothing, Left::All, Left::Some(7 * cut + 3)] {
+            let when = format!("cut at {cut}, {left:?}");
+            let copy = disk.after_power_cut(left);
+            let store = open(&copy).unwrap_or_else(|error| panic!("{when}: {error}"));
+            assert_whole(&store, &owners, &when);
+        }
+    }
+}
+
+#[test]
+fn a_compaction_whose_write_fails_leaves_the_store_working() {
+    for at in 0..40 {
+        let disk = Disk::default();
+        let store = open(&disk).unwrap();
+        let mut owners = scattered(&store);
+        disk.fault(at, Fault::Hiccup);
+        drop(store.compact());
+        let when = format!("a hiccup at {at}");
+        assert_whole(&store, &owners, &when);
+        for owner in &mut owners {
+            let append = step(owner, "later");
+            block_on(store.append(append)).unwrap();
+        }
+        store.compact().unwrap();
+        assert_whole(&store, &owners, &when);
+    }
+}
+
+#[test]
+fn who_reads_and_commits_during_a_compaction_waits_and_is_served() {
+    let place = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(place.path().join("store.redb")).unwrap();
+    let owners = scattered(&store);
+    std::thread::scope(|scope| {
+        for mut owner in owners {
+            let store = &store;
+            scope.spawn(move || {
+                for turn in 0..50 {
+                    let append = step(&mut owner, "beside");
+                    block_on(store.append(append)).unwrap();
+                    let history = block_on(store.load(owner.run)).unwrap().unwrap().history;
+                    assert_eq!(history.len() as u64, owner.seq, "turn {turn}");
+                }
+            });
+        }
+        for _ in 0..5 {
+            store.compact().unwrap();
+        }
+    });
+    block_on(store.close()).unwrap();
+    assert!(store.compact().is_err(), "it is closed");
+}
