@@ -8,11 +8,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use workflow::replay::{Body, Finished, Payload, RunState};
 use workflow::store::encoding::{encode_record, encode_row};
 use workflow::store::{Append, Deleted, Deletion, RedbStore, RunFilter, Store};
+use workflow::{Engine, Failure, Retention, workflow};
 
 mod store_disk;
 use store_disk::scene::{Owner, append, block_on, create, open, start, step};
@@ -265,4 +266,86 @@ fn who_reads_and_commits_during_a_compaction_waits_and_is_served() {
     });
     block_on(store.close()).unwrap();
     assert!(store.compact().is_err(), "it is closed");
+}
+
+#[workflow::step]
+async fn nothing() -> u32 {
+    1
+}
+
+#[workflow]
+async fn brief() -> Result<u32, Failure> {
+    nothing().await
+}
+
+/// How long each of these runs took, in order; until `over` says so, and as many as asked at least.
+async fn laps(engine: &Engine, name: &str, least: usize, over: impl Fn() -> bool) -> Vec<Duration> {
+    let mut laps = Vec::new();
+    while laps.len() < least || !over() {
+        let begun = Instant::now();
+        let id = format!("{name}-{}", laps.len());
+        engine.run(id, brief()).await.unwrap();
+        laps.push(begun.elapsed());
+    }
+    laps.sort();
+    laps
+}
+
+/// The latency of steps beside nothing, and beside the deletion of so many runs: the longest but one in a hundred.
+fn swept_beside(runs: usize, least: usize) -> (Duration, Duration) {
+    let place = tempfile::tempdir().unwrap();
+    let store = Arc::new(RedbStore::open(place.path().join("store.redb")).unwrap());
+    drop(churn(&store, runs, 1, "old"));
+    store.fold().unwrap();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    let slow = |laps: &[Duration]| laps[laps.len() * 99 / 100];
+    runtime.block_on(async {
+        let builder = || {
+            let store = Arc::<RedbStore>::clone(&store);
+            Engine::builder().workflow(brief).shared_store(store)
+        };
+        let engine = builder().build().await.unwrap();
+        let before = laps(&engine, "before", least, || true).await;
+        drop(engine);
+        // Those of before ended in 1970; those of now are kept.
+        let builder = builder().retention(Retention::all(Duration::from_secs(86_400)));
+        let engine = builder.build().await.unwrap();
+        let begun = Instant::now();
+        let sweep = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.gc().await.unwrap() }
+        });
+        let beside = laps(&engine, "beside", least, || sweep.is_finished()).await;
+        sweep.await.unwrap();
+        let took = begun.elapsed();
+        let filter = RunFilter {
+            limit: usize::MAX - 1,
+            ..RunFilter::default()
+        };
+        let left = store.list(&filter).await.unwrap().rows.len();
+        assert_eq!(left, before.len() + beside.len());
+        let (alone, with) = (slow(&before), slow(&beside));
+        let middle = |laps: &[Duration]| laps[laps.len() / 2];
+        eprintln!(
+            "{runs} runs deleted in {took:?} beside {} steps; alone {:?}, p99 {alone:?}; beside {:?}, p99 {with:?}",
+            beside.len(), middle(&before), middle(&beside)
+        );
+        engine.shutdown(Duration::ZERO).await.unwrap();
+        (alone, with)
+    })
+}
+
+// UA-59
+#[test]
+fn steps_go_on_while_old_runs_are_deleted() {
+    swept_beside(3_000, 200);
+}
+
+// UA-59
+#[test]
+#[ignore = "deletes a million runs: minutes"]
+fn the_latency_of_steps_does_not_double_while_a_million_runs_are_deleted() {
+    let (alone, with) = swept_beside(1_000_000, 5_000);
+    assert!(with <= alone * 2, "{with:?} beside, {alone:?} alone");
 }
