@@ -330,11 +330,8 @@ impl Limits {
 
     /// Whether somebody waits for the slot of a run that gives it back when it waits.
     pub(super) fn is_wanted(&self, workflow: &str, run: RunKey) -> bool {
-        if !self
-            .rules
-            .get(workflow)
-            .is_some_and(|rule| !rule.limit.holds)
-        {
+        let holds = |rule: &Rule| rule.limit.holds;
+        if self.rules.get(workflow).is_none_or(holds) {
             return false;
         }
         let state = self.state();

@@ -217,11 +217,9 @@ pub fn deletions_are_exact_under_random_operations<H: Harness>() {
         let found = block_on(store.find(&id(&name))).unwrap();
         let known = runs.keys().nth(usize::try_from(dice.below(12)).unwrap());
         match (dice.below(8), known.copied()) {
-            (0 | 1, _) => {
-                if found.is_none() {
-                    let owner = Owner::start(&store, &name);
-                    runs.insert(owner.run, (owner, 1, false));
-                }
+            (0 | 1, _) if found.is_none() => {
+                let owner = Owner::start(&store, &name);
+                runs.insert(owner.run, (owner, 1, false));
             }
             (2 | 3, Some(run)) => {
                 let (owner, records, ended) = runs.get_mut(&run).unwrap();

@@ -8,7 +8,7 @@ use super::entry::{Entry, framed, put_records};
 use super::judge::{Staged, Stored};
 use super::mail::{Layers, Mail};
 use super::tables::Failed;
-use super::tail::Tail;
+use super::tail::{Known, Tail};
 use crate::replay::{Finished, Message, Record, RunId, RunKey, Timestamp};
 use crate::store::encoding::decode_record;
 use crate::store::mail::{Records, Stray, View};
@@ -95,7 +95,7 @@ impl Drafting<'_, '_> {
     /// Brings the row of a run here.
     fn fetch(&mut self, run: RunKey) -> Result<Option<Row>, Failed> {
         let known = self.tail.row(run);
-        let here = known.flatten();
+        let here = known.and_then(Known::there);
         let plain = self.draft.plain.get(&run);
         if let Some(staged) = plain.and_then(|place| self.staged.get(*place)) {
             let transition = &staged.entry().transition;
@@ -141,7 +141,7 @@ impl View for Drafting<'_, '_> {
     fn find(&mut self, id: &RunId) -> Result<Option<RunKey>, Failed> {
         let found = match (self.draft.ids.get(id), self.tail.run(id)) {
             (Some(run), _) => Some(*run),
-            (None, Some(known)) => known,
+            (None, Some(known)) => known.there(),
             (None, None) => self.stored.run(id)?,
         };
         Ok(found.filter(|run| !self.draft.gone.contains(run)))

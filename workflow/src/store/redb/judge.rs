@@ -9,7 +9,7 @@ use super::draft::{Draft, Drafting, Encoded, Written};
 use super::entry::Entry;
 use super::queue::{Change, Deliver, Mail, Outcome, Request};
 use super::tables::{self, Failed, IDS, RUNS};
-use super::tail::Tail;
+use super::tail::{Known, Tail};
 use crate::replay::{RunId, RunKey};
 use crate::store::transition::Transition;
 use crate::store::{Appended, InboxChange, RunRow, delete, mail, rewrite};
@@ -190,10 +190,10 @@ impl<'a> Stored<'a> {
             Some(_) => None,
             None => self.row(run)?,
         };
-        let row = here.unwrap_or(stored.as_ref());
+        let row = here.map_or(stored.as_ref(), Known::there);
         let taken = match new {
             Some(new) => match tail.run(&new.id) {
-                Some(run) => run,
+                Some(known) => known.there(),
                 None => self.run(&new.id)?,
             },
             None => None,

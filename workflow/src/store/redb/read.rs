@@ -25,7 +25,7 @@ impl Core {
     pub(super) fn row(&self, run: RunKey) -> Result<Option<RunRow>, StoreError> {
         self.check_open()?;
         if let Some(here) = self.tail().row(run) {
-            return Ok(here.cloned());
+            return Ok(here.there().cloned());
         }
         self.read("reading a run", |txn| {
             tables::row(&txn.open_table(RUNS)?, run)
@@ -37,7 +37,7 @@ impl Core {
         {
             let tail = self.tail();
             if let Some(here) = tail.ids.get(id).and_then(|run| tail.row(*run)) {
-                return Ok(here.cloned());
+                return Ok(here.there().cloned());
             }
         }
         let hash = tables::id_hash(self.identity.id, id);

@@ -67,6 +67,23 @@ pub(super) struct TailRun {
     pub(super) gone: bool,
 }
 
+/// What the tail says before the tables are asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Known<T> {
+    There(T),
+    /// It was deleted: the tables still have it.
+    Gone,
+}
+
+impl<T> Known<T> {
+    pub(super) fn there(self) -> Option<T> {
+        match self {
+            Self::There(what) => Some(what),
+            Self::Gone => None,
+        }
+    }
+}
+
 impl Tail {
     /// Takes in a durable batch of the commit that [`close`](Self::close) ends. `stored` is the run's row from the tables,
     /// when it is not here.
@@ -117,16 +134,23 @@ impl Tail {
         self.mail.apply_all(commit, transition);
     }
 
-    /// The row of a run, if this is where it is to be looked for: `None` within, when it was deleted.
-    pub(super) fn row(&self, run: RunKey) -> Option<Option<&RunRow>> {
+    /// The row of a run, if this is where it is to be looked for.
+    pub(super) fn row(&self, run: RunKey) -> Option<Known<&RunRow>> {
         let tail = self.runs.get(&run)?;
-        Some((!tail.gone).then_some(&*tail.row))
+        Some(if tail.gone {
+            Known::Gone
+        } else {
+            Known::There(&tail.row)
+        })
     }
 
-    /// The run with an id, if this is where it is to be looked for: `None` within, when it was deleted.
-    pub(super) fn run(&self, id: &RunId) -> Option<Option<RunKey>> {
+    /// The run with an id, if this is where it is to be looked for.
+    pub(super) fn run(&self, id: &RunId) -> Option<Known<RunKey>> {
         let run = *self.ids.get(id)?;
-        Some(self.row(run)?.map(|row| row.key))
+        Some(match self.row(run)? {
+            Known::There(_) => Known::There(run),
+            Known::Gone => Known::Gone,
+        })
     }
 
     /// All batches of a durable commit were taken in.
