@@ -6,6 +6,7 @@
 //!
 //! curl -s localhost:8080/guides/acme                       # the view; begins the guide if it is new
 //! curl -s 'localhost:8080/guides/acme?after=3'             # the next view after revision 3: waits for it, up to 20 s
+//! curl -s 'localhost:8080/guides/acme?after=3&steps=7'     # the same, or when its steps are further than that view's `steps`
 //! curl -sX POST localhost:8080/guides/acme/edit -H 'content-type: application/json' -d '{"revision":1,"set":{"name":"acme"}}'
 //! curl -sX POST localhost:8080/guides/acme/next -H 'content-type: application/json' -d '{"revision":2}'
 //! ```
@@ -30,6 +31,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use workflow::Engine;
 use workflow::guided::{Guide, OpenError, Press, Progress, Refused, StageKey, View};
+use workflow::operation::Snapshot;
 
 use self::project::{Project, ProjectStage};
 
@@ -73,6 +75,8 @@ impl Filled {
 #[derive(Debug, Deserialize)]
 struct After {
     after: Option<u64>,
+    /// How far the steps were that it showed.
+    steps: Option<u64>,
 }
 
 /// What was not done, and why: for a person and for the page.
@@ -124,6 +128,15 @@ fn shown(view: &View<Project, ProjectStage>) -> Value {
             "progress": progress,
         })
     });
+    let operations = view.operations.iter().map(|operation| {
+        let progress = operation.progress();
+        json!({
+            "name": operation.title(),
+            "status": operation.status().word(),
+            "percent": progress.and_then(workflow::operation::Progress::percent),
+            "says": progress.and_then(|progress| progress.message.clone()),
+        })
+    });
     let actions = view.actions;
     json!({
         "revision": view.revision,
@@ -138,6 +151,8 @@ fn shown(view: &View<Project, ProjectStage>) -> Value {
         }),
         "project": view.state,
         "stages": stages.collect::<Vec<_>>(),
+        "operations": operations.collect::<Vec<_>>(),
+        "steps": steps_of(view),
         "problems": view.problems,
         "failure": view.failure,
         "busy": view.busy,
@@ -156,16 +171,26 @@ async fn open(engine: &Engine, id: String) -> Result<Onboarding, Wrong> {
     guide.await.map_err(Wrong::Open)
 }
 
-/// The view as it is, or the next one after a revision.
+/// How far the steps are that the view shows: that has no revision of its own.
+fn steps_of(view: &View<Project, ProjectStage>) -> u64 {
+    let steps = view.operations.iter();
+    steps.map(Snapshot::revision).sum()
+}
+
+/// The view as it is, or the next one after a revision, and after steps that were that far.
 async fn view(
     State(engine): State<Engine>,
     Path(id): Path<String>,
-    Query(After { after }): Query<After>,
+    Query(After { after, steps }): Query<After>,
 ) -> Result<Json<Value>, Wrong> {
     let guide = open(&engine, id).await?;
     let mut changes = guide.watch();
+    let seen = |view: &View<Project, ProjectStage>| {
+        after.is_some_and(|after| view.revision <= after)
+            && steps.is_none_or(|steps| steps == steps_of(view))
+    };
     let newer = async {
-        while after.is_some_and(|after| guide.view().revision <= after) {
+        while seen(&guide.view()) {
             if changes.next().await.is_none() {
                 break;
             }

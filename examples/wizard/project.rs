@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use workflow::guided::{Problems, Stage, Undone};
+use workflow::operation::Progress;
 use workflow::{Failure, current_step, guided, join, step};
 
 /// What the person is asked for, and what came of it.
@@ -102,7 +103,12 @@ async fn add_checks(repository: &str) -> Result<(), io::Error> {
 
 #[step(retries = 5)]
 async fn write_readme(repository: &str) -> Result<(), io::Error> {
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let step = current_step();
+    let parts = ["what it is", "how to build it", "who may use it"];
+    for (done, part) in (0..).zip(parts) {
+        step.progress(Progress::new(done).of(3).message(part));
+        tokio::time::sleep(Duration::from_millis(70)).await;
+    }
     println!("  {repository} has a README");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What the tests share: a world with a clock and a store that outlive engines, and a store with faults.
 
 mod fault;
+pub mod fuzz;
 mod pass_on;
 pub mod program;
 mod slow;

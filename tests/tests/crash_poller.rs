@@ -110,7 +110,13 @@ fn killed_at_random_under_load_no_message_is_lost_or_doubled_and_the_file_stays_
         poller.kill();
         follower.look();
         kills += 1;
-        sizes.push(fs::metadata(dir.path().join("runs.redb")).unwrap().len());
+        let files = ["runs.redb", "runs.redb-log"].map(|name| fs::metadata(dir.path().join(name)));
+        sizes.push(
+            files
+                .into_iter()
+                .map(|file| file.unwrap().len())
+                .sum::<u64>(),
+        );
     }
     let mut poller = Process::start("poller", dir.path(), &[]);
     sent += 1;
@@ -135,7 +141,7 @@ fn killed_at_random_under_load_no_message_is_lost_or_doubled_and_the_file_stays_
         acknowledged.len(),
         lines.len()
     );
-    println!("the file: {sizes:?}");
+    println!("the files: {sizes:?}");
 
     for name in &acknowledged {
         assert!(

@@ -20,9 +20,17 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("operation", &["replay", "codec", "context", "clock"]),
     (
         "guided",
-        &["replay", "codec", "store", "context", "engine", "error"],
+        &[
+            "replay",
+            "codec",
+            "store",
+            "context",
+            "engine",
+            "error",
+            "operation",
+        ],
     ),
-    ("http", &["engine", "error", "store"]),
+    ("http", &["replay", "store", "engine", "error", "guided"]),
     ("testing", &["replay", "codec", "context", "engine"]),
 ];
 

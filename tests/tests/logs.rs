@@ -29,6 +29,27 @@ impl Log {
             .collect()
     }
 
+    /// The names of what was said that has one, with some of the fields.
+    fn told(&self, fields: &[&str]) -> Vec<String> {
+        let lines = self.0.lock().unwrap();
+        let named = lines
+            .iter()
+            .filter(|(_, line)| line.starts_with("workflow."));
+        let told = named.map(|(level, line)| {
+            let mut told = format!("{level} {}", line.split(' ').next().unwrap());
+            for field in line.split(' ').skip(1) {
+                if fields
+                    .iter()
+                    .any(|name| field.starts_with(&format!("{name}=")))
+                {
+                    let _ = write!(told, " {field}");
+                }
+            }
+            told
+        });
+        told.collect()
+    }
+
     fn note(&self, level: Level, name: &str, fields: impl FnOnce(&mut Line)) {
         let mut line = Line(name.to_owned());
         fields(&mut line);
@@ -61,7 +82,14 @@ impl Subscriber for Log {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        self.note(*event.metadata().level(), "event", |line| {
+        let name = event.metadata().name();
+        // One without a name of its own is called after the line that it stands on.
+        let name = if name.starts_with("workflow.") {
+            name
+        } else {
+            "event"
+        };
+        self.note(*event.metadata().level(), name, |line| {
             event.record(line);
         });
     }
@@ -112,6 +140,83 @@ async fn a_run_that_sleeps_and_wakes_says_nothing_alarming_and_replays_in_silenc
     assert!(
         steps[0].contains("location=note") && steps[0].contains("attempt=1"),
         "{steps:?}"
+    );
+}
+
+#[step(retries = 1, backoff(fixed, wait = "200ms"))]
+async fn wavers(calls: &Counter) -> Result<usize, std::io::Error> {
+    pass(30).await;
+    match calls.hit() {
+        1 => Err(std::io::Error::other("not yet")),
+        call => Ok(call),
+    }
+}
+
+#[workflow]
+async fn wavering(#[state] calls: Counter) -> Result<usize, Failure> {
+    let one = wavers(&calls).await?;
+    sleep!(nap, "1h").await;
+    match declined().await {
+        Ok(_) => Ok(one),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_to_a_run_is_told_by_names_that_stay_and_once() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let (world, calls) = (World::new(), Counter::default());
+    let engine = world.engine().workflow(wavering).workflow(napping);
+    let engine = engine.state(calls.clone()).build().await.unwrap();
+    engine.start("w", wavering()).await.unwrap();
+    pass(60_000).await;
+    let fields = [
+        "run",
+        "workflow",
+        "location",
+        "attempt",
+        "attempts",
+        "elapsed_ms",
+        "delay_ms",
+        "kind",
+    ];
+    assert_eq!(
+        log.told(&fields),
+        [
+            "INFO workflow.run run=w workflow=\"wavering\"",
+            "DEBUG workflow.run.started run=w workflow=\"wavering\"",
+            "INFO workflow.step location=wavers attempt=1",
+            "INFO workflow.step.retried run=w workflow=\"wavering\" location=wavers attempt=1 kind=exhausted delay_ms=200",
+            "INFO workflow.step location=wavers attempt=2",
+            "DEBUG workflow.step.completed run=w workflow=\"wavering\" location=wavers attempts=2 elapsed_ms=30",
+        ]
+    );
+    // What is replayed is not told again.
+    let world = world.crash();
+    drop(engine);
+    log.0.lock().unwrap().clear();
+    let engine = world.engine().workflow(wavering).workflow(napping);
+    let engine = engine.state(calls.clone()).build().await.unwrap();
+    let run = engine.attach::<wavering>("w").await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(
+        log.told(&["run", "location", "records", "attempts"]),
+        [
+            "DEBUG workflow.run.loaded run=w records=4",
+            "INFO workflow.run run=w",
+            "INFO workflow.step location=declined",
+            "INFO workflow.step.failed run=w location=declined attempts=1",
+            "INFO workflow.run.failed run=w location=declined",
+        ]
+    );
+    log.0.lock().unwrap().clear();
+    engine.start("n", napping()).await.unwrap();
+    engine.cancel("n").await.unwrap();
+    assert_eq!(
+        log.told(&["run"]).last().unwrap(),
+        "INFO workflow.run.cancelled run=n"
     );
 }
 

@@ -110,22 +110,20 @@ fn check(disk: &Disk, sure: &Sure, when: &str) {
             if *came >= 2 {
                 assert!(row.is_none(), "{when}: a deleted run is back");
             }
-            match row {
-                Some(row) => {
-                    assert_eq!(found.as_ref().map(|row| row.key), Some(*run), "{when}");
-                    assert_eq!(inbox.len() as u64, row.inbox_seq, "{when}");
-                    assert_eq!(answer.is_some(), row.last_seq >= 2, "{when}");
-                    assert!(*came == 0 || row.state == RunState::Completed, "{when}");
-                }
-                None => {
-                    assert_eq!((inbox.len(), answer), (0, None), "{when}");
-                    assert!(found.as_ref().is_none_or(|row| row.key != *run), "{when}");
-                    assert!(found.is_some() || *came < 3, "{when}");
-                }
+            if let Some(row) = row {
+                assert_eq!(found.as_ref().map(|row| row.key), Some(*run), "{when}");
+                assert_eq!(inbox.len() as u64, row.inbox_seq, "{when}");
+                assert_eq!(answer.is_some(), row.last_seq >= 2, "{when}");
+                assert!(*came == 0 || row.state == RunState::Completed, "{when}");
+            } else {
+                assert_eq!((inbox.len(), answer), (0, None), "{when}");
+                assert!(found.as_ref().is_none_or(|row| row.key != *run), "{when}");
+                assert!(found.is_some() || *came < 3, "{when}");
             }
         }
         let page = block_on(store.list(&RunFilter::default())).unwrap();
         let mut ids: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();
+        ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), page.rows.len(), "{when}: an id is there twice");
     }

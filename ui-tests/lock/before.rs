@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use workflow::guided::Stage;
 use workflow::{
-    Channel, Failure, attempt, checkpoint, current_step, fragment, guided, now, race, recv, sleep,
-    step, version, workflow,
+    Channel, Failure, attempt, checkpoint, current_step, fragment, guided, now, race, recv,
+    removed, sleep, step, uuid, version, workflow,
 };
 
 pub static PAID: Channel<u32> = Channel::new("paid");
@@ -78,6 +78,8 @@ async fn close(hold: &Hold) -> Result<(), Failure> {
 #[workflow]
 pub async fn checkout(order: Order) -> Result<u32, Failure> {
     checkpoint!(begun);
+    removed!(weigh, kind = "step");
+    let _key = uuid!(key);
     #[step(undo(release))]
     let hold = reserve(&order).await?;
     let won = race!(
@@ -93,7 +95,7 @@ pub async fn checkout(order: Order) -> Result<u32, Failure> {
         pack(item).await?;
         ship(item).await?;
     }
-    let mut seen = 0;
+    let mut seen = 0_u32;
     #[carry(seen)]
     'watch: loop {
         seen = poll(seen).await?;

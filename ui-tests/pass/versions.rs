@@ -48,6 +48,8 @@ async fn checkout(order: u32) -> Result<u32, Failure> {
     attempt!(last, {
         removed!(old_wait, kind = "recv");
         removed!(old_child, kind = "child");
+        removed!("old-step", kind = "step");
+        removed!(old_rollback, kind = "rollback");
         total + a + b
     })
     .await

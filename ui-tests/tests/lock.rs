@@ -244,7 +244,7 @@ fn the_lock_is_written_when_asked_and_compared_when_it_is_there() {
     assert!(!one.status.success(), "the iteration was edited, too");
     assert_eq!(read(&lock), locked());
     stdout(&packages.cargo(&test, "write:checkout/archive,checkout/items,close"));
-    assert!(read(&lock).contains("call letter"));
+    assert!(read(&lock).contains("step letter"));
 
     // A lock that cannot be read is told with its line.
     packages.add(

@@ -153,6 +153,78 @@ fn no_arguments_with_a_hole_in_them_make_the_macros_panic() {
     }
 }
 
+/// Random numbers that are the same each time.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap_or_default() % limit.max(1)
+    }
+}
+
+/// How many random inputs are tried: `FUZZ=1000000 cargo test -p workflow-macros --release random` tries that many.
+pub(crate) fn tries(usual: u64) -> u64 {
+    let asked = std::env::var("FUZZ").ok();
+    asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+}
+
+/// All trees in these tokens, also those in groups.
+fn trees(tokens: TokenStream, into: &mut Vec<TokenTree>) {
+    for tree in tokens {
+        if let TokenTree::Group(group) = &tree {
+            trees(group.stream(), into);
+        }
+        into.push(tree);
+    }
+}
+
+/// The same with something left out, doubled, exchanged for, or joined by one of `others`, at some places.
+fn grafted(tokens: TokenStream, others: &[TokenTree], dice: &mut Dice) -> TokenStream {
+    let mut all = Vec::new();
+    for tree in tokens {
+        let other = || others.first().cloned();
+        match dice.below(40) {
+            0 => {}
+            1 => all.extend([tree.clone(), tree]),
+            2 => all.extend(others.get(dice.below(others.len())).cloned().or_else(other)),
+            3 => {
+                all.extend(others.get(dice.below(others.len())).cloned());
+                all.push(tree);
+            }
+            _ => match tree {
+                TokenTree::Group(group) => {
+                    let inner = grafted(group.stream(), others, dice);
+                    all.push(Group::new(group.delimiter(), inner).into());
+                }
+                tree => all.push(tree),
+            },
+        }
+    }
+    all.into_iter().collect()
+}
+
+#[test]
+fn random_items_of_the_parts_of_others_do_not_make_the_macros_panic() {
+    let mut parts = Vec::new();
+    for text in ITEMS.iter().chain(ARGS) {
+        trees(tokens(text), &mut parts);
+    }
+    for seed in 0..tries(4_000) {
+        let dice = &mut Dice::new(seed);
+        let item = grafted(tokens(ITEMS[dice.below(ITEMS.len())]), &parts, dice);
+        let args = grafted(tokens(ARGS[dice.below(ARGS.len())]), &parts, dice);
+        let expanded = std::panic::catch_unwind(|| each(&args, &item));
+        assert!(expanded.is_ok(), "seed {seed}: `#[..({args})]` on `{item}`");
+    }
+}
+
 /// A workflow that is being typed, as an editor hands it on: its groups are closed, and all else may be unfinished.
 const UNFINISHED: &[&str] = &[
     // Expressions.

@@ -5,7 +5,7 @@
 use std::thread;
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 
 use crate::messages::Text;
 
@@ -69,6 +69,8 @@ impl From<Span> for Place {
 pub(crate) struct Report {
     place: Place,
     text: String,
+    /// It is one only where this is met: `feature = "gifts"`.
+    under: Option<TokenStream>,
 }
 
 impl Report {
@@ -76,6 +78,15 @@ impl Report {
         Self {
             place: place.into(),
             text: text.into().into_string(),
+            under: None,
+        }
+    }
+
+    /// The same in builds only in which a condition is met. It is then an item or a statement, and no expression.
+    pub(crate) fn under(self, condition: &str) -> Self {
+        Self {
+            under: condition.parse().ok(),
+            ..self
         }
     }
 
@@ -90,6 +101,7 @@ impl From<syn::Error> for Report {
         Self {
             place: error.span().into(),
             text: error.to_string(),
+            under: None,
         }
     }
 }
@@ -107,6 +119,9 @@ impl ToTokens for Report {
         text.set_span(last);
         let mut group = Group::new(Delimiter::Brace, TokenTree::Literal(text).into());
         group.set_span(last);
+        if let Some(condition) = &self.under {
+            tokens.extend(quote!(#[cfg(#condition)]));
+        }
         tokens.extend([
             punct(':', Spacing::Joint),
             punct(':', Spacing::Alone),

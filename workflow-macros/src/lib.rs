@@ -102,6 +102,8 @@ pub fn fragment(
 /// | on a function | it is | its shape |
 /// |---|---|---|
 /// | `#[check(details)]` | asked before the stage is left by `next` | `fn details_ok(&self, problems: &mut Problems)` |
+/// | | the same, durable | `async fn is_free(stage: Stage<Self>) -> Result<Problems, E>` |
+/// | `#[guard]` | a condition of exits that is durable: `to = [a if Self::allowed, b]` | `async fn allowed(stage: Stage<Self>) -> Result<bool, E>` |
 /// | `#[leave(details)]` | run when the stage is left by `next`; durable | `async fn leave(stage: Stage<Self>) -> Result<(), E>` |
 /// | `#[undo(create)]`, `#[undo(create, unfinished)]` | what takes a visit of the stage back | `async fn undo(undone: Undone<Self>) -> Result<(), E>` |
 /// | `#[exit_guard]` | asked before a guide is cancelled | `fn may_leave(&self) -> bool`, `async fn may_leave(self) -> bool` |
@@ -116,6 +118,7 @@ pub fn fragment(
 /// | `title = ".."` | what stands above it |
 /// | `name = ".."` | under which it is stored; the function's name if not said |
 /// | `timeout = "30s"` | how long its code may take |
+/// | `retries = n`, `backoff(..)` | how often its code is tried again by itself, and how long it waits before that: as for a step; never if not said |
 /// | `revisit = keep`, `fresh` | what entering it again does with what succeeded before |
 /// | `on_interrupt = ask`, `rerun` | what becomes of its code when the process ended in it |
 ///
@@ -124,6 +127,9 @@ pub fn fragment(
 /// | `id = ".."` | under which its guides are stored |
 /// | `version = 2`, `migrate(1 => Self::from_v1)` | what makes of the data of one version that of the next |
 /// | `history = 100` | how many stops of the way are kept |
+/// | `nests(Billing, ..)` | the flows that its stages go through with `guide!`; not in a circle |
+/// | `hooks_timeout = "30s"` | how long checks, guards, the exit guard and what is done on leaving may take |
+/// | `reopen` | `back` takes up a guide that was completed |
 /// | `crate = path` | where the library is, if it is not found |
 #[proc_macro_attribute]
 pub fn guided(
@@ -181,6 +187,7 @@ fn guarded(
 }
 
 fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
     let mut function = match parse(item, "workflow") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -203,9 +210,9 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model.given(),
-        None,
+        model::Undos::Own,
         &krate,
         &mut errors,
     );
@@ -216,6 +223,7 @@ fn expand_workflow(args: TokenStream, item: TokenStream) -> TokenStream {
             ident: &function.sig.ident,
             parameters: &model.parameters,
             walked: &walked,
+            written: &written,
         },
         &mut errors,
     );
@@ -245,6 +253,7 @@ fn expand_step(args: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
+    let written = item.clone();
     let mut function = match parse(item, "fragment") {
         Ok(function) => function,
         Err(refused) => return refused,
@@ -265,9 +274,13 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
     let mut block = block.clone();
     let walked = model::walk(
         &mut block,
-        model::names(&function.sig),
+        &function.sig,
         model::lent(&function.sig),
-        Some(messages::UNDO_IN_FRAGMENT),
+        if options.is_body {
+            model::Undos::OfFlow
+        } else {
+            model::Undos::Refused(messages::UNDO_IN_FRAGMENT)
+        },
         &krate,
         &mut errors,
     );
@@ -278,6 +291,7 @@ fn expand_fragment(args: TokenStream, item: TokenStream) -> TokenStream {
             ident: &function.sig.ident,
             parameters: &[],
             walked: &walked,
+            written: &written,
         },
         &mut errors,
     );
@@ -317,7 +331,8 @@ fn expand_guided(args: TokenStream, item: TokenStream) -> TokenStream {
         return expand::unguided(written, &errors.finish());
     };
     let (attrs, ty) = (written.attrs.clone(), written.ty.clone());
-    let guided = model::check_guided(written, &name, options, &mut errors);
+    let mut guided = model::check_guided(written, &name, options, &mut errors);
+    model::look_into_code(&mut guided, &krate);
     let watched = lock::check_guided(&guided, &name, &mut errors);
     let expanded = expand::guided(&attrs, &ty, &guided, &krate);
     with(errors, quote!(#expanded #watched))

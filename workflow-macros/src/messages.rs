@@ -29,15 +29,26 @@ impl Message {
 
     /// With `words` for `{0}`, `{1}` and so on.
     pub(crate) fn with(self, words: &[&str]) -> Text {
-        let mut text = format!("{}\nhelp: {}", self.what, self.help);
-        for (index, word) in words.iter().enumerate() {
-            text = text.replace(&format!("{{{index}}}"), word);
+        let message = format!("{}\nhelp: {}", self.what, self.help);
+        let mut text = String::new();
+        let mut rest = message.as_str();
+        // The words are put in once: what looks like a place for one in a word of the user's is not.
+        while let Some(at) = rest.find('{') {
+            text += &rest[..at];
+            rest = &rest[at..];
+            let place = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let place = place.and_then(|(index, after)| Some((index.parse().ok()?, after)));
+            let Some((index, after)): Option<(usize, _)> = place else {
+                text.push('{');
+                rest = &rest[1..];
+                continue;
+            };
+            let word = words.get(index);
+            debug_assert!(word.is_some(), "a word is missing in: {message}");
+            text += word.copied().unwrap_or_default();
+            rest = after;
         }
-        debug_assert!(
-            !text.contains("{0}") && !text.contains("{1}"),
-            "a word is missing in: {text}"
-        );
-        Text(text)
+        Text(text + rest)
     }
 }
 
@@ -169,13 +180,15 @@ messages! {
     UNDO_CAPTURES: "`{0}` is a local of the workflow, and an undo captures nothing: it is called when the workflow's code is over",
         "what it needs it takes as arguments: first what the step gives, then states by value";
     UNDO_IN_FRAGMENT: "an undo stands in a workflow, not in a fragment: the table of undos is the workflow's",
-        "put the step into the workflow, or make the fragment a `#[workflow]` of its own";
+        "put the step into the workflow, or make the fragment a `#[workflow]` of its own; in a guided flow, put it into the code of a stage";
     NO_SUCH_CHECKPOINT: "no checkpoint `{0}` stands before this, in this block or in one around it",
         "write `checkpoint!({0});` before what is to be undone";
     NO_CHANNEL: "there is no channel to receive from", "name at least one: `recv!(paid, [CASH, CARD])`";
     OK_IN_ATTEMPT: "an `attempt!` gives its block's value, and puts `Ok` around it itself", "end the block with the value alone; to fail, use `?`";
     RETURN_IN_ATTEMPT: "`return` cannot leave an `attempt!`: it is a future of its own", "end the block with a value, and return after it";
     BREAK_IN_ATTEMPT: "`{0}` cannot leave an `attempt!`: it is a future of its own", "give a value that says so, and `{0}` after the block";
+    VERSION_NUMBER: "a version is a number", "write `{0}`";
+    RECV_NUMBER: "how many messages is a number", "write `{0} = {1}`";
     VERSION_FROM_1: "versions are counted from 1, which is the code before the gate", "write 2 for the first change";
     VERSION_CONST: "the newest version is a constant, and `{0}` is a local: the code knows how new it is when it is compiled",
         "write a number, and add 1 to it with each change";
@@ -270,6 +283,15 @@ messages! {
     LEAVE_SHAPE: "what is done when a stage is left takes what the stage is given, and says whether it went well",
         "write `async fn {0}(stage: Stage<Self>) -> Result<(), Failure>`";
     CHECK_SHAPE: "a check looks at the data, and adds what is wrong with it", "write `fn {0}(&self, problems: &mut Problems)`";
+    CHECK_CODE_SHAPE: "a check that is code of its own takes what the stage is given, and gives what is wrong",
+        "write `async fn {0}(stage: Stage<Self>) -> Result<Problems, Failure>`, with any error; one that only looks at the data is not `async`";
+    GUARD_SHAPE: "a guard that is code of its own takes what the stage is given, and says whether the exit is open",
+        "write `async fn {0}(stage: Stage<Self>) -> Result<bool, Failure>`, with any error; one that only looks at the data needs no `#[guard]`";
+    GUARD_UNUSED: "no exit asks the guard `{0}`", "write `to = [other if Self::{0}, ..]` at a stage, or remove it";
+    GUARD_WHEN: "`when` looks at the data alone, and `{0}` is code of its own: for a stage that is passed over it has no place to run",
+        "put it on the exits that lead to this stage: `to = [{1} if Self::{0}, ..]`";
+    STAGE_ASKED: "stage `{0}` may be passed over, and an exit of it asks `{1}`, which is code of its own and has no place to run then",
+        "give the exit a condition of the data alone, or put `when` on the exits that lead to the stage";
     UNDO_HOOK_SHAPE: "what takes a stage back takes the visit that is undone, and says whether it went well",
         "write `async fn {0}(undone: Undone<Self>) -> Result<(), Failure>`, with any error";
     EXIT_GUARD_SHAPE: "an exit guard looks at the data, and says whether the guide may be cancelled",
@@ -305,9 +327,9 @@ messages! {
     LOCK_GONE: "`{0}` is locked and gone: live runs that have it recorded would diverge here ({1})",
         "put it back, or say that it is gone: `removed!({2}, kind = \"{3}\");` in the scope where it stood";
     LOCK_RENAMED: "`{0}` stands where `{1}` was locked: live runs do not find what they recorded under another name ({2})",
-        "keep the old name: {3}; or declare `removed!({1}, kind = \"{4}\");` and put the new one inside `if version!(..)`";
+        "keep the old name: {3}; or declare `removed!({5}, kind = \"{4}\");` and put the new one inside `if version!(..)`";
     LOCK_MOVED: "`{0}` was locked in {1} and stands in {2}: live runs have it recorded there ({3})",
-        "move it back; or leave `removed!({0}, kind = \"{4}\");` where it was, and give it another name here, inside `if version!(..)`";
+        "move it back; or leave `removed!({5}, kind = \"{4}\");` where it was, and give it another name here, inside `if version!(..)`";
     LOCK_ORDER: "`{0}` was locked {1} `{2}`: live runs may have them recorded so ({3})",
         "put it back; or decide by a `version!`: the old order for runs that got 1, and other names in the new order";
     LOCK_NEW_BEFORE: "`{0}` is new and stands before `{1}`: live runs that are past it would come by something they never did ({2})",
@@ -315,20 +337,33 @@ messages! {
     LOCK_NEW_AT_END: "`{0}` is new, at the end of {1}: live runs come by there again, and would find something they never did ({2})",
         "let only new runs do it: `if version!({3}, 2).await >= 2 { .. }` around it";
     LOCK_KIND: "`{0}` is a `{1}` and was locked as a `{2}`: what live runs recorded does not fit ({3})",
-        "give it a name of its own, and declare `removed!({0}, kind = \"{2}\");` for the old one";
+        "give it a name of its own, and declare `removed!({4}, kind = \"{2}\");` for the old one";
+    LOCK_KIND_OF_NONE: "`{0}` is a `{1}`, and a `{2}` of this name is locked ({3})", "give it a name of its own";
+    LOCK_REUSED: "`{0}` was declared removed and stands here again: live runs that have the old one recorded would diverge ({1})",
+        "give the {2} another name";
+    LOCK_DERIVED: "`{0}` stands where `{1}` was locked: it is made from its name and scope, and live runs would get another value ({2})",
+        "put it back as `{1}`";
+    LOCK_CFG: "`{0}` is left out in this build, and live runs have it recorded ({1})",
+        "take the condition off, or say that it is gone where it is not met: `#[cfg(not(..))] removed!({3}, kind = \"{2}\");`";
     LOCK_REMOVED_KIND: "`{0}` was locked as a `{1}` and is declared removed as a `{2}` ({3})",
-        "write `removed!({0}, kind = \"{1}\");`";
+        "write `removed!({4}, kind = \"{1}\");`";
     LOCK_REMOVED_UNDO: "`{0}` is declared removed without the undo that live runs may have to call ({1})",
-        "write `removed!({0}, kind = \"{2}\", undo = ..);` with the function that undid it";
+        "write `removed!({3}, kind = \"{2}\", undo = ..);` with the function that undid it";
     LOCK_TYPE: "what `{0}` recorded cannot be read any more: {1} ({2})",
         "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or give the step another name inside `if version!(..)`";
     LOCK_INPUT_TYPE: "the recorded input `{0}` cannot be read any more: {1} ({2})",
         "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or make it a workflow of another name";
+    LOCK_INPUT_RENAMED: "`{0}` stands where the input `{1}` was locked: live runs have it recorded under that name ({2})",
+        "keep the name, `{1}`";
     LOCK_INPUT_NEW: "`{0}` is a new input, which no live run has recorded ({1})",
         "take an `Option<{2}>`, which is `None` for them, or make it a workflow of another name";
     LOCK_UNDO: "the undo of `{0}` is gone, and live runs may have to call it ({1})", "put it back";
+    LOCK_KEY: "what `{0}` goes through is known by {1} now, and live runs have it recorded by {2} ({3})",
+        "{4}; or give the {5} another name inside `if version!(..)`";
     LOCK_CARRY: "`{0}` carried `{1}` and now carries `{2}`: live runs have the old list recorded ({3})",
         "carry the same locals in the same order; what is new goes into one of them, as an `Option` or with `#[serde(default)]`";
+    LOCK_CARRY_TYPE: "what `{1}` carried as `{0}` cannot be read any more: {2} ({3})",
+        "make the change one that old values fit (an `Option`, `#[serde(default)]`, an alias), or carry what was carried and convert it in the loop; or give the loop another label inside `if version!(..)`";
     LOCK_CARRY_GONE: "`{0}` carried `{1}` and carries nothing now: live runs have dropped the iterations that it would need ({2})",
         "put `#[carry({1})]` back";
     LOCK_VERSION_LESS: "`{0}` went back to {1}, and live runs may have recorded {2} ({3})",
@@ -416,6 +451,11 @@ mod tests {
 
     #[test]
     fn the_words_are_the_users() {
+        let text = NO_LABEL.with(&["{1}", "{0} { {x}"]).into_string();
+        assert!(
+            text.contains("a `{1}` that") && text.contains("'{0} { {x}:"),
+            "{text}"
+        );
         let text = NO_LABEL.with(&["for", "items"]).into_string();
         assert!(text.contains("a `for` that"), "{text}");
         assert!(text.ends_with("\nhelp: write `'items: for ..`"), "{text}");

@@ -93,6 +93,18 @@ const FEATURES: &[(&str, Expand, &str, &str)] = &[
         "impl Project { #[doc = \" What is it called?\"] #[stage(start, title = \"Details\", to = [done if Self::is_made, create])] fn details() {} #[check(details)] fn is_named(&self, problems: &mut Problems) { problems.when(self.name.is_empty(), \"name\", \"a project needs a name\"); } #[stage(name = \"make\", skippable, when = |project| !project.name.is_empty(), to = [done], timeout = \"30s\", on_interrupt = rerun)] async fn create(stage: Stage<Self>) -> Result<(), Failure> { make(stage.state().name.clone()).await?; Ok(()) } #[undo(create)] async fn unmake(undone: Undone<Self>) -> Result<(), MakeError> { unmake(undone.state.name).await } #[stage(terminal)] fn done() {} #[exit_guard] fn may_leave(&self) -> bool { !self.is_made() } fn is_made(&self) -> bool { self.made } }",
     ),
     (
+        "guides",
+        super::expand_fragment,
+        "crate = workflow, of = \"project\", body",
+        "async fn create(flow: Flow<Bank>) -> Result<(), Failure> { let bank = guide!(bank, Bank::default()).await?; guide!(again, bank, flow = flow).await?; #[step(undo(unmake))] make(1).await?; Ok(()) }",
+    ),
+    (
+        "asking",
+        super::expand_guided,
+        "id = \"project\", nests(Bank), hooks_timeout = \"10s\", reopen, crate = workflow",
+        "impl Project { #[stage(start, to = [done if Self::is_free, create])] fn details() {} #[check(details)] async fn is_right(stage: Stage<Self>) -> Result<Problems, Failure> { Ok(Problems::default()) } #[guard] async fn is_free(stage: Stage<Self>) -> Result<bool, Failure> { Ok(true) } #[stage(retries = 2, to = done)] async fn create(stage: Stage<Self>) -> Result<(), Failure> { #[step(undo(unmake))] make(1).await?; Ok(()) } #[stage(terminal)] fn done() {} }",
+    ),
+    (
         "refused",
         super::expand_workflow,
         "crate = workflow",

@@ -72,7 +72,7 @@
 //!
 //! # Where things are
 //!
-//! The [`guide`] has a page per construct, and tells what is guaranteed.
+//! The [`guide`](mod@guide) has a page per construct, and tells what is guaranteed.
 //!
 //! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions. In their bodies stand:
 //!
@@ -93,7 +93,9 @@
 //! |---|---|---|
 //! | `engine` | yes | the engine, on tokio |
 //! | `redb` | yes | the store in one file |
-//! | `axum` | no | errors as responses, the engine as state |
+//! | `axum` | no | the HTTP API of an engine, `http::router(engine)`; errors as responses |
+//! | `openapi` | no | the description of that API |
+//! | `metrics` | no | what happens, told to the `metrics` facade |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
 //! | `cli` | no | the command `workflow`: `workflow lock` |
 
@@ -140,16 +142,17 @@ pub use workflow_macros::{fragment, lock, step, workflow};
 
 pub use codec::{Codec, Json};
 pub use context::{
-    Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay, Output,
-    PutError, Random, Recorded, Request, Step, ToRun, Won, Workflow, critical, current_step,
-    try_current_step,
+    Blocked, Call, Cancellation, Channel, Critical, CurrentStep, Detached, Fragment, OneWay,
+    Output, PutError, Random, Recorded, Request, Step, ToRun, Won, Workflow, blocked, critical,
+    current_step, try_current_step,
 };
 #[cfg(feature = "engine")]
 pub use engine::{
-    AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition, DeleteError,
-    Engine, EngineBuilder, ErrorEvent, Limit, MissingState, ParkedRun, Preflight, PreflightFinding,
-    PreflightProgress, PreflightReport, Queued, RequestError, Retention, Retry, Rewound, RunHandle,
-    SendError, SkipUndoError, StartError, Status, Swept, SystemClock, TokioClock, Watch, Watched,
+    AnyWorkflow, AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition,
+    DeleteError, Engine, EngineBuilder, ErrorEvent, Limit, MissingState, ParkedRun, Preflight,
+    PreflightFinding, PreflightProgress, PreflightReport, Queued, RequestError, Retention, Retry,
+    Rewound, RunHandle, SendError, SkipUndoError, StartError, Status, Swept, SystemClock,
+    TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

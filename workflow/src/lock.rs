@@ -60,6 +60,16 @@ fn differences(before: &str, after: &str) -> String {
         return String::new();
     }
     let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    // What both begin and end with is not looked at: what follows takes as much as the rest of the one times that of the other.
+    let same = |(old, new): &(&&str, &&str)| old == new;
+    let head = before.iter().zip(&after).take_while(same).count();
+    let most = before.len().min(after.len()) - head;
+    let tails = before.iter().rev().zip(after.iter().rev()).take(most);
+    let tail = tails.take_while(same).count();
+    let (before, after) = (
+        &before[head..before.len() - tail],
+        &after[head..after.len() - tail],
+    );
     // How many lines, from each pair on, both have in the same order: these stay.
     let mut common = vec![vec![0_u32; after.len() + 1]; before.len() + 1];
     for (at, line) in before.iter().enumerate().rev() {
@@ -78,11 +88,11 @@ fn differences(before: &str, after: &str) -> String {
         match (old, new) {
             (Some(old), Some(new)) if old == new => (at, to) = (at + 1, to + 1),
             (Some(old), _) if new.is_none() || common[at + 1][to] >= common[at][to + 1] => {
-                lines.push(format!("  {:>4} - {old}\n", at + 1));
+                lines.push(format!("  {:>4} - {old}\n", head + at + 1));
                 at += 1;
             }
             (_, Some(new)) => {
-                lines.push(format!("  {:>4} + {new}\n", to + 1));
+                lines.push(format!("  {:>4} + {new}\n", head + to + 1));
                 to += 1;
             }
             _ => {}
@@ -138,6 +148,10 @@ mod tests {
         );
         let wrong = wrong.unwrap_err();
         assert!(wrong.contains("\n     5 +   step more\nhelp: "), "{wrong}");
+        let (one, two) = ("a\nb\nc\nd\ne\n", "a\nc\nx\nd\ne\n");
+        assert_eq!(differences(one, two), "     2 - b\n     3 + x\n");
+        assert_eq!(differences("a\na\n", "a\n"), "     2 - a\n");
+        assert_eq!(differences("", "a\n"), "     1 + a\n");
         let unknown = act("wirte", &path, "").unwrap_err();
         assert!(
             unknown.starts_with("WORKFLOW_LOCK=wirte says nothing\nhelp: "),

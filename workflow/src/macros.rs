@@ -23,6 +23,34 @@ macro_rules! sleep {
     };
 }
 
+/// Goes through a guided flow, and gives the data that the person gave: `guide!(billing, Billing::for_repo(&repo)).await?`.
+///
+/// The second argument is the data that it begins with. Its type says which flow it is, when `#[guided]` describes that; a flow that was
+/// built at run time is named: `guide!(billing, Bank::default(), flow = &flow).await?`.
+///
+/// In the code of a stage it is gone through in place, as part of the guide that the stage is of, whose flow declares it: `nests(Billing)` in
+/// `#[guided]`, or [`FlowBuilder::nests`](crate::guided::FlowBuilder::nests). In a workflow it is a child run, whose id is the
+/// parent's and the name, and which is driven by whoever opens a guide of that id: the workflow waits, in no memory, until the person
+/// has come to the end.
+///
+/// When the person gives it up, and not what it is in, it ends with a failure of kind [`Cancelled`](crate::FailureKind::Cancelled).
+#[cfg(feature = "engine")]
+#[macro_export]
+macro_rules! guide {
+    (@site $cx:ident $site:expr; $initial:expr, flow = $flow:expr) => {
+        $crate::__private::guide_through($cx, $site, &$flow, $initial).await
+    };
+    (@site $cx:ident $site:expr; $initial:expr) => {
+        $crate::__private::guide($cx, $site, $initial).await
+    };
+    (@unread $($report:tt)*) => {
+        $($report)*
+    };
+    ($($outside:tt)*) => {
+        $crate::__private::outside!("guide")
+    };
+}
+
 /// The instant of first arrival, recorded: `now!(name).await`.
 #[macro_export]
 macro_rules! now {
@@ -228,6 +256,8 @@ macro_rules! version {
 ///
 /// What is recorded of it, and of everything under it, is passed over and deleted. It may stand anywhere in the scope. When no
 /// run needs it any more the line may go; a site of that name must not come back while one does.
+///
+/// A name that is no word of Rust, as an option may give one, stands in quotes: `removed!("greet-again", kind = "step")`.
 ///
 /// If it had an undo, runs in which it was done still need that when they fail: `removed!(hotel, kind = "step", undo = cancel);`
 /// takes what `#[step(undo(..))]` took.

@@ -34,6 +34,27 @@ pub fn built<S>(
     })
 }
 
+/// Goes through the flow that `#[guided]` describes on this data.
+#[cfg(feature = "engine")]
+pub fn guide<F: crate::guided::Guided>(
+    cx: &Cx,
+    site: &'static crate::replay::Site,
+    initial: F,
+) -> crate::guided::Nesting<F> {
+    F::flow().guide(initial).run(cx, site)
+}
+
+/// Goes through this flow.
+#[cfg(feature = "engine")]
+pub fn guide_through<S: crate::guided::FlowState>(
+    cx: &Cx,
+    site: &'static crate::replay::Site,
+    flow: &crate::guided::Flow<S>,
+    initial: S,
+) -> crate::guided::Nesting<S> {
+    flow.guide(initial).run(cx, site)
+}
+
 /// What a macro of the body says when `#[workflow]` did not rewrite it.
 #[doc(hidden)]
 #[macro_export]

@@ -5,12 +5,14 @@
     reason = "tests"
 )]
 
+mod any;
 mod branches;
 mod cuts;
 mod extremes;
 mod handle;
 mod leaving;
 mod limits;
+mod locked;
 mod parking;
 mod preflight;
 mod races;

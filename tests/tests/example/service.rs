@@ -82,6 +82,17 @@ pub(crate) fn ask_once(
         "" => String::new(),
         key => format!("idempotency-key: {key}\r\n"),
     };
+    ask_with(address, method, path, &key, body)
+}
+
+/// Asks with more headers, each with its line break.
+pub(crate) fn ask_with(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream
         .set_read_timeout(Some(Duration::from_secs(20)))
@@ -89,7 +100,7 @@ pub(crate) fn ask_once(
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n{key}\r\n{body}"
+         content-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
     );
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

@@ -5,6 +5,7 @@
     reason = "tests"
 )]
 
+mod asking;
 mod attribute;
 mod bodies;
 mod branches;
@@ -16,10 +17,12 @@ mod edits;
 mod limits;
 mod migration;
 mod model;
+mod model_nested;
 mod navigation;
 mod nesting;
 mod observing;
 mod opening;
+mod operations;
 mod parallel;
 mod reopening;
 mod together;

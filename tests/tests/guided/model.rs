@@ -278,7 +278,7 @@ async fn obey(guide: &Guide<Form>, model: &mut Model, what: Press) -> bool {
     let told = trace().count();
     let came = tokio::time::timeout(Duration::from_secs(1), press(guide, what)).await;
     match came {
-        Err(_) | Ok(Err(Refused::Stopped(_))) => return false,
+        Err(_) | Ok(Err(Refused::Stopped(_) | Refused::Store(_))) => return false,
         Ok(came) => {
             let came = came.unwrap_or(Came::No);
             assert_eq!(came, expected, "{what:?} of {model:?}");
@@ -294,10 +294,14 @@ async fn obey(guide: &Guide<Form>, model: &mut Model, what: Press) -> bool {
 }
 
 /// Numbers that look random, the same each time (splitmix64).
-struct Numbers(u64);
+pub(super) struct Numbers(u64);
 
 impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -307,7 +311,7 @@ impl Numbers {
 }
 
 fn script(seed: u64, length: usize) -> Vec<Press> {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::new(seed);
     let mut script = Vec::new();
     for _ in 0..length {
         script.push(match numbers.below(14) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use workflow::guided::{
-    FailingKind, Flow, FlowBuilder, Guide, Moved, OpenError, Problem, Refused, Stage, StageBuilder,
-    Status, View, stage,
+    FailingKind, Flow, FlowBuilder, Guide, Moved, OpenError, Problem, Refused, Revisit, Stage,
+    StageBuilder, Status, Told, View, stage,
 };
 use workflow::replay::RunId;
 use workflow::store::Store as _;
@@ -634,7 +634,7 @@ fn with_steps() -> (Flow<Bank>, Flow<Form>) {
     let outer = described([
         stage("a").start().to("n"),
         through("n", &inner)
-            .revisit(workflow::guided::Revisit::Fresh)
+            .revisit(Revisit::Fresh)
             .undo_step("have", told::<Form>)
             .undo_step("after", told::<Form>)
             .to("c"),
@@ -905,6 +905,124 @@ async fn two_at_once(flow: Flow<Bank>) -> Result<(), Failure> {
     Ok(())
 }
 
+// GDE-NST-15 GDE-CAN-16
+#[tokio::test(start_paused = true)]
+async fn observers_of_the_guide_are_told_what_happens_within_and_where() {
+    let (world, inner) = (World::new(), billing());
+    let flow = around(&inner).build().unwrap();
+    let guide = super::started(&world, &flow).await;
+    let heard: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let ear = Arc::clone(&heard);
+    let observer = guide.observe(move |told: &Told<Form>| {
+        let at = told.path.as_deref().unwrap_or("guide");
+        ear.lock().unwrap().push(format!("{at}: {:?}", told.event));
+        Ok(std::ops::ControlFlow::Continue(()))
+    });
+    let since = || async {
+        pass(1).await;
+        std::mem::take(&mut *heard.lock().unwrap())
+    };
+    guide.next().await.unwrap();
+    let n = "StageName(\"n\")";
+    let (a, one, two) = (
+        "StageName(\"a\")",
+        "StageName(\"one\")",
+        "StageName(\"two\")",
+    );
+    assert_eq!(
+        since().await,
+        [
+            format!("guide: Checked({a})"),
+            format!("guide: Left({a})"),
+            format!("guide: Entered({n})"),
+            format!("{PATH}: Started"),
+            format!("{PATH}: Entered({one})"),
+        ]
+    );
+    guide
+        .within::<Bank>(PATH)
+        .edit(|bank| bank.iban = "DE1".into())
+        .await
+        .unwrap();
+    guide.next().await.unwrap();
+    assert_eq!(
+        since().await,
+        [
+            format!("{PATH}: Edited"),
+            format!("{PATH}: Checked({one})"),
+            format!("{PATH}: Left({one})"),
+            format!("{PATH}: Entered({two})"),
+        ]
+    );
+    guide.cancel().await.unwrap();
+    assert_eq!(
+        since().await,
+        [format!("{PATH}: Cancelled"), "guide: Cancelled".to_owned()]
+    );
+    observer.stop();
+}
+
+// What strays is each flow's own, and each is tried again.
+#[tokio::test(start_paused = true)]
+async fn two_flows_in_one_stage_that_no_longer_fit_have_both_failed() {
+    let flow = |is_other| {
+        let inner = Flow::<Bank>::builder("billing")
+            .stage(stage("one").start().to("two"))
+            .stage(
+                stage("two")
+                    .body(
+                        move |_: Stage<Bank>| {
+                            if is_other { other() } else { fast_and_slow() }
+                        },
+                    )
+                    .terminal(),
+            )
+            .build()
+            .unwrap();
+        let in_stage = inner.clone();
+        described([
+            stage("a").start().to("n"),
+            stage("n")
+                .body(move |_: Stage<Form>| two_at_once(in_stage.clone()))
+                .to("c"),
+            stage("c").terminal(),
+        ])
+        .nests(&inner)
+        .build()
+        .unwrap()
+    };
+    let (old, new) = (flow(false), flow(true));
+    let world = World::new();
+    let guide = super::started(&world, &old).await;
+    guide.next().await.unwrap();
+    // Both work at once, and both are cut off.
+    let left = tokio::spawn(guide.next().into_future());
+    pass(1).await;
+    let right = tokio::spawn(guide.next().into_future());
+    pass(1).await;
+    left.abort();
+    right.abort();
+    let world = killed(&world, guide).await;
+    trace().take();
+    let guide = opened(&world, &new).await;
+    let view = guide.view();
+    assert_eq!(view.status, Status::Failed, "{view:#?}");
+    for side in ["left", "right"] {
+        let path = format!("n/both/{side}/guide");
+        let within = guide.within::<Bank>(path).view().unwrap();
+        let failure = within.failure.clone();
+        assert_eq!(failure.unwrap().kind, FailingKind::Diverged, "{side}");
+    }
+    for _ in 0..2 {
+        // One after the other, as they are gone through.
+        assert!(matches!(guide.next().await, Err(Refused::NotRunning(_))));
+        guide.retry().await.unwrap();
+        assert_eq!(trace().take(), ["other"]);
+        guide.next().await.unwrap();
+    }
+    assert_eq!(guide.view().at.as_ref().unwrap(), &"c");
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_two_flows_in_one_stage_one_is_gone_through_after_the_other() {
     let inner = billing();
@@ -947,6 +1065,44 @@ async fn of_two_flows_in_one_stage_one_is_gone_through_after_the_other() {
     assert_eq!(trace().take(), ["l and r"]);
 }
 
+// What flows in it did is undone with their data: as long as that is owed, a visit stays.
+#[tokio::test(start_paused = true)]
+async fn visits_with_flows_that_nobody_goes_on_from_are_deleted_unless_an_undo_is_owed() {
+    for owes in [false, true] {
+        let one = stage("one").start().to("two");
+        let one = one.body(|_: Stage<Bank>| super::one(effect("one")));
+        let one = if owes {
+            one.undo_step("have", |_: String, _| async { Ok::<_, super::Unlucky>(()) })
+        } else {
+            one
+        };
+        let inner = Flow::<Bank>::builder("billing");
+        let inner = inner.stage(one).stage(stage("two").terminal());
+        let inner = inner.build().unwrap();
+        let flow = described([
+            stage("a").start().to("n"),
+            through("n", &inner).revisit(Revisit::Fresh).to("c"),
+            stage("c").terminal(),
+        ]);
+        let (world, flow) = (World::new(), flow.nests(&inner).build().unwrap());
+        let guide = super::started(&world, &flow).await;
+        for _ in 0..4 {
+            guide.next().await.unwrap();
+            guide.back().await.unwrap();
+        }
+        let row = world.store.find(&RunId::new("g").unwrap()).await.unwrap();
+        let loaded = world.store.load(row.unwrap().key).await.unwrap().unwrap();
+        let visit = |number| format!("n[{number}]/");
+        let kept = (1..=4).filter(|number| {
+            let mut records = loaded.history.iter();
+            records.any(|record| record.location.to_string().starts_with(&visit(*number)))
+        });
+        let kept: Vec<i32> = kept.collect();
+        let expected: &[i32] = if owes { &[1, 2, 3, 4] } else { &[4] };
+        assert_eq!(kept, expected);
+    }
+}
+
 /// What a person sees of where they are.
 type Seen = (String, Option<String>, Status);
 
@@ -972,7 +1128,10 @@ async fn pressed(guide: &Guide<Form>, button: Button) -> bool {
         Button::Back => guide.back(),
     };
     let came = tokio::time::timeout(Duration::from_secs(1), press.into_future()).await;
-    !matches!(came, Err(_) | Ok(Err(Refused::Stopped(_))))
+    !matches!(
+        came,
+        Err(_) | Ok(Err(Refused::Stopped(_) | Refused::Store(_)))
+    )
 }
 
 // GDE-NST-06 GDE-CRX-03
@@ -1047,11 +1206,12 @@ async fn a_kill_after_any_commit_loses_no_level_and_repeats_nothing_that_succeed
         if guide.view().status == Status::Failed {
             interrupted += 1;
             guide.retry().await.unwrap();
+            if seen(&guide.view()) == at("n", None) {
+                // What came after the flow within was cut off: the stage waits, as after any retry.
+                guide.next().await.unwrap();
+            }
         }
-        if seen(&guide.view()) == at("n", None) {
-            // The flow within had ended, and the way on was not recorded.
-            guide.next().await.unwrap();
-        }
+        // Also the `next` that ended the flow within, when no more than that was recorded: it goes on by itself.
         let now = seen(&guide.view());
         if now != expected[done] {
             done += 1;

@@ -3,7 +3,7 @@
 use workflow::guided::{
     Event, Flow, Guide, Moved, Refused, Revisit, StageBuilder, Status, Undone, stage,
 };
-use workflow::{Failure, fragment, join, step};
+use workflow::{Failure, current_step, fragment, join, step};
 use workflow_tests::{Counter, World, pass};
 
 use super::{Effect, Form, Unlucky, engine, flow, have, history, killed, says, started, trace};
@@ -131,6 +131,57 @@ async fn an_unfinished_stage_is_undone_only_if_it_says_so() {
             assert_eq!(told[0], "undo b, finished: false");
         }
     }
+}
+
+#[step(retries = 0, timeout = "none")]
+async fn keyed(fails: bool) -> Result<String, Unlucky> {
+    let key = current_step().idempotency_key();
+    trace().say(key.clone());
+    if fails {
+        return Err(Unlucky("key".to_owned()));
+    }
+    Ok(key)
+}
+
+#[fragment]
+async fn has_a_key(fails: bool) -> Result<(), Failure> {
+    keyed(fails).await?;
+    Ok(())
+}
+
+// A provider is asked to undo under the key that it was asked under.
+#[tokio::test(start_paused = true)]
+async fn the_undo_of_a_step_that_was_tried_again_in_another_visit_has_its_key() {
+    let (world, flow) = (
+        World::new(),
+        flow([
+            stage("a").start().to("b"),
+            stage("b")
+                .body(|stage: super::Stage<Form>| has_a_key(stage.state().number == 0))
+                .undo_step("keyed", |gave: String, undone: Undone<Form>| async move {
+                    assert_eq!(undone.visit, 2);
+                    trace().say(gave);
+                    trace().say(current_step().idempotency_key());
+                    Ok::<_, Unlucky>(())
+                })
+                .to("c"),
+            stage("c").terminal(),
+        ]),
+    );
+    let guide = started(&world, &flow).await;
+    guide.next().await.unwrap_err();
+    guide.edit(|form| form.number = 1).await.unwrap();
+    guide.retry().await.unwrap();
+    // Also when only what is recorded is known.
+    let guide = {
+        let engine = engine(&killed(&world, guide).await, &flow).await;
+        engine.guided(&flow, "g").open().await.unwrap().unwrap()
+    };
+    guide.rollback().await.unwrap();
+    let [gave, undone] = &trace().take()[..] else {
+        panic!()
+    };
+    assert_eq!(gave, undone);
 }
 
 fn failing(times: usize) -> (Flow<Form>, Counter) {
@@ -399,7 +450,7 @@ async fn a_branch_that_failed_first_is_undone_once_and_one_without_an_undo_not_a
 async fn a_step_that_failed_is_undone_with_no_result_if_its_undo_takes_that() {
     let told = |gave: Option<String>, undone: Undone<Form>| async move {
         trace().say(format!("undo {gave:?}, finished: {}", undone.finished));
-        let step = workflow::current_step();
+        let step = current_step();
         assert_eq!(Some(step.location().to_string()), undone.step);
         Ok::<_, Unlucky>(())
     };

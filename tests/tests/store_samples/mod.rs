@@ -33,7 +33,7 @@ pub(crate) const KINDS: [Kind; 22] = [
     Kind::Guide,
 ];
 
-pub(crate) const FAILURES: [FailureKind; 15] = [
+pub(crate) const FAILURES: [FailureKind; 16] = [
     FailureKind::Exhausted,
     FailureKind::TimedOut,
     FailureKind::Critical,
@@ -49,6 +49,7 @@ pub(crate) const FAILURES: [FailureKind; 15] = [
     FailureKind::Gone,
     FailureKind::Rollback,
     FailureKind::Returned,
+    FailureKind::Blocked,
 ];
 
 pub(crate) const STATES: [RunState; 8] = [
@@ -286,14 +287,19 @@ pub(crate) fn bodies() -> Vec<(&'static str, Vec<Body>)> {
         ("settled", vec![Body::Settled { up_to: 1 << 40 }]),
         (
             "armed",
-            [Some(payload()), None]
-                .map(|output| Body::Armed {
-                    number: 300,
-                    location: Location::root().site("items").iteration(3).site("reserve"),
-                    undo: "items[]/reserve".to_owned(),
-                    output,
-                })
-                .into(),
+            [
+                (Some(payload()), None),
+                (None, None),
+                (None, Some(Location::root().branch("create").iteration(1))),
+            ]
+            .map(|(output, origin)| Body::Armed {
+                origin,
+                number: 300,
+                location: Location::root().site("items").iteration(3).site("reserve"),
+                undo: "items[]/reserve".to_owned(),
+                output,
+            })
+            .into(),
         ),
         (
             "unwinding",

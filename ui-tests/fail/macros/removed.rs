@@ -12,7 +12,7 @@ async fn checkout(amount: u32) {
     removed!(more, kind = "step", undo = "x");
     removed!(captured, kind = "step", undo = |_: u32| async { drop(amount) });
     removed!(kind = "step");
-    removed!("text", kind = "step");
+    removed!("no name", kind = "step");
 }
 
 fn main() {}

@@ -5,8 +5,8 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, Type};
 
 use super::respan;
-use crate::diagnostics::Report;
-use crate::model::{Code, Guided, Kept, Stage};
+use crate::diagnostics::{Place, Report};
+use crate::model::{Code, Guided, Kept, Stage, Undo};
 use crate::syntax::{Body, Function, Impl, Member, Role};
 
 // Input:
@@ -34,8 +34,10 @@ pub(crate) fn guided(
     let flow = if guided.is_faulty {
         quote!(::core::unreachable!("what was reported does not compile"))
     } else {
-        flow(guided, ty, &library, &private)
+        flow(guided, ty, &library, &private, krate)
     };
+    let sites = guided.stages.iter().filter(|stage| !stage.sites.is_empty());
+    let sites = sites.map(|stage| super::workflow::listed(&stage.sites, krate));
     // What the compiler says about the item as a whole, such as that the data cannot be recorded, it says at the type.
     let at = name.span().resolved_at(Span::call_site());
     let trait_ = respan(library.clone(), at);
@@ -43,6 +45,7 @@ pub(crate) fn guided(
     let implements = quote! {
         type Stage = #name;
         const GRAPH: #library::Graph = #graph;
+        const SITES: &'static [#krate::Site] = &[#(#sites),*];
 
         fn flow() -> &'static #library::Flow<Self> { #flow }
     };
@@ -96,6 +99,11 @@ fn member(kept: &Kept, flow: &str, krate: &TokenStream) -> TokenStream {
             // What is wrong with the attribute itself is said at the one that was written.
             let fragment = respan(quote!(#krate::fragment), *at);
             quote!(#[#fragment(crate = #krate, of = #flow)] #function)
+        }
+        Kept::Body(function, at) => {
+            let function = plain(function);
+            let fragment = respan(quote!(#krate::fragment), *at);
+            quote!(#[#fragment(crate = #krate, of = #flow, body)] #function)
         }
     }
 }
@@ -238,10 +246,21 @@ fn stored(guided: &Guided, called: &Ident) -> String {
 // Output:
 //   static FLOW: OnceLock<Flow<Project>> = OnceLock::new();
 //   FLOW.get_or_init(|| built(Flow::<Project>::builder("project").version(2).stage(stage::<Project>("details").start()..)..build()))
-fn flow(guided: &Guided, ty: &Type, library: &TokenStream, private: &TokenStream) -> TokenStream {
+fn flow(
+    guided: &Guided,
+    ty: &Type,
+    library: &TokenStream,
+    private: &TokenStream,
+    krate: &TokenStream,
+) -> TokenStream {
     let (id, version) = (&guided.options.id, guided.options.version);
     let history = guided.options.history;
     let history = history.map(|stops| quote!(.history(#stops)));
+    let nests = &guided.options.nests;
+    let hooks_timeout = guided.options.hooks_timeout;
+    let hooks_timeout =
+        hooks_timeout.map(|millis| quote!(.hooks_timeout(#private::millis(#millis))));
+    let reopen = guided.options.reopens.then(|| quote!(.reopen(true)));
     let migrations = guided.options.migrations.iter();
     let migrations = migrations.map(|(from, migrate)| quote!(.migrate(#from, #migrate)));
     let exit_guard = guided.exit_guard.as_ref().map(|guard| {
@@ -255,13 +274,16 @@ fn flow(guided: &Guided, ty: &Type, library: &TokenStream, private: &TokenStream
     let stages = guided
         .stages
         .iter()
-        .map(|built| stage(built, guided, ty, library, private));
+        .map(|built| stage(built, guided, ty, library, private, krate));
     quote! {
         static __WORKFLOW_FLOW: #private::OnceLock<#library::Flow<#ty>> = #private::OnceLock::new();
         __WORKFLOW_FLOW.get_or_init(|| #private::built(
             #library::Flow::<#ty>::builder(#id)
                 .version(#version)
                 #history
+                #hooks_timeout
+                #reopen
+                #(.nests(<#nests as #library::Guided>::flow()))*
                 #(.stage(#stages))*
                 #exit_guard
                 #(#migrations)*
@@ -276,8 +298,10 @@ fn stage(
     ty: &Type,
     library: &TokenStream,
     private: &TokenStream,
+    krate: &TokenStream,
 ) -> TokenStream {
     let name = &stage.name;
+    let given = quote!(#library::Stage<#ty>);
     let mut calls = TokenStream::new();
     let mut call = |tokens: TokenStream| calls.extend(tokens);
     for (is, word) in [
@@ -301,9 +325,13 @@ fn stage(
     }
     for exit in &stage.exits {
         let target = stored(guided, &exit.target);
-        call(match &exit.guard {
-            None => quote!(.to(#target)),
-            Some(guard) => {
+        call(match (&exit.guard, &exit.asks) {
+            (None, _) => quote!(.to(#target)),
+            (_, Some(asks)) => {
+                let asks = code(asks, &given, ty);
+                quote!(.to_if_async(#target, #asks))
+            }
+            (Some(guard), None) => {
                 let guard = test(guard, ty);
                 quote!(.to_if(#target, #guard))
             }
@@ -316,7 +344,10 @@ fn stage(
             __workflow_check
         })));
     }
-    let given = quote!(#library::Stage<#ty>);
+    for ask in &stage.asks {
+        let ask = code(ask, &given, ty);
+        call(quote!(.check_async(#ask)));
+    }
     if let Some(body) = &stage.body {
         let code = code(body, &given, ty);
         call(quote!(.body(#code)));
@@ -324,6 +355,18 @@ fn stage(
     if let Some(leave) = &stage.leave {
         let code = code(leave, &given, ty);
         call(quote!(.leave(#code)));
+    }
+    for Undo { path, handler, .. } in &stage.undos {
+        // What does not fit is told of where it was written, in the stage's code.
+        let at = Place::of(handler).first.resolved_at(Span::mixed_site());
+        let method = Ident::new("undo_site", at);
+        call(quote_spanned!(at=> .#method(#path, {
+            #[allow(unused_imports)]
+            use #private::lookup::*;
+            let __workflow_undo = #handler;
+            let __workflow_unknown = #private::first_of(&__workflow_undo).unknown();
+            (__workflow_undo, __workflow_unknown)
+        })));
     }
     if let Some(undo) = &stage.undo {
         let code = code(undo, &quote!(#library::Undone<#ty>), ty);
@@ -340,6 +383,14 @@ fn stage(
     if let Some(interrupt) = stage.on_interrupt {
         let interrupt = Ident::new(interrupt, Span::mixed_site());
         call(quote!(.on_interrupt(#library::Interrupt::#interrupt)));
+    }
+    if stage.retries.is_some() || stage.backoff.is_some() {
+        // As for a step, where it says how long to wait, and not how often.
+        let retries = stage.retries.unwrap_or(3);
+        let backoff = stage.backoff.clone();
+        let backoff = backoff.unwrap_or_else(|| quote!(__private::Backoff::DEFAULT));
+        let backoff = super::within(backoff, krate);
+        call(quote!(.retries(#retries, #backoff)));
     }
     if let Some(millis) = stage.timeout {
         call(quote!(.timeout(#private::millis(#millis))));

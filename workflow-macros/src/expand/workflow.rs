@@ -6,7 +6,7 @@ use syn::{Attribute, Block, ReturnType, Signature};
 
 use super::{respan, site};
 use crate::diagnostics::Place;
-use crate::model::{Parameter, Undo, Walked, Workflow, returns_result};
+use crate::model::{Parameter, Site, Undo, Walked, Workflow, returns_result};
 use crate::syntax::Function;
 
 // Input:
@@ -280,7 +280,11 @@ pub(super) fn unique(
 
 /// The list of sites, each under its conditions.
 pub(super) fn sites(walked: &Walked, krate: &TokenStream) -> TokenStream {
-    let list = walked.sites.iter().map(|found| {
+    listed(&walked.sites, krate)
+}
+
+pub(super) fn listed(sites: &[Site], krate: &TokenStream) -> TokenStream {
+    let list = sites.iter().map(|found| {
         let (cfg, new) = (&found.cfg, site::new(found, krate));
         quote!(#(#cfg)* #new)
     });

@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 
 use super::flow::{
-    Entry, alike, all, around, below, flat, is_head, is_in, neighbours, scope_of, standing,
+    Choice, Entry, alike, all, around, below, flat, is_head, is_in, neighbours, scope_of, standing,
 };
-use super::tree::{Body, Item, Origin, Part, Section, Site};
-use super::types::Tables;
+use super::tree::{Body, Carried, Input, Item, Origin, Part, Section, Site};
+use super::types::{Tables, is_option};
 use crate::diagnostics::Place;
 use crate::messages::{self, Text};
 
@@ -24,6 +24,8 @@ pub(crate) struct Break {
     /// Where it is told: at the site, or at the function's name where there is none.
     pub(crate) place: Place,
     pub(crate) text: Text,
+    /// It is one only in builds in which this condition is met.
+    pub(crate) under: Option<String>,
 }
 
 /// What of `found` breaks a run that stands on `locked`.
@@ -35,7 +37,7 @@ pub(crate) fn compare(
 ) -> Vec<Break> {
     let mut compare = Compare {
         tables,
-        function: &found.name,
+        function: &locked.name,
         name,
         gates: grown(locked, found),
         moved: Vec::new(),
@@ -59,8 +61,14 @@ enum Scope<'a> {
     Again(&'static str, &'a Origin),
 }
 
-/// The `version!`s that decide for live runs as they did before: new ones, and those whose number grew.
-fn grown(locked: &Section, found: &Section) -> Vec<String> {
+/// A `version!` under which a new site may stand: it is new itself, or its number grew.
+struct Grown {
+    path: String,
+    /// The highest number that live runs may have got; none if that is not known.
+    before: Option<u32>,
+}
+
+fn grown(locked: &Section, found: &Section) -> Vec<Grown> {
     fn versions(parts: &[Part], prefix: &str, into: &mut HashMap<String, Option<u32>>) {
         for Entry { site, .. } in flat(parts) {
             let path = format!("{prefix}{}", site.name);
@@ -75,17 +83,18 @@ fn grown(locked: &Section, found: &Section) -> Vec<String> {
     let (mut old, mut new) = (HashMap::new(), HashMap::new());
     versions(&locked.parts, "", &mut old);
     versions(&found.parts, "", &mut new);
-    let grown = new
-        .into_iter()
-        .filter(|(path, latest)| match old.get(path) {
-            None => true,
-            Some(before) => match (before, latest) {
-                (Some(before), Some(latest)) => latest > before,
-                // A constant: what it was is not known.
-                _ => true,
-            },
-        });
-    grown.map(|(path, _)| path).collect()
+    let grown = new.into_iter().filter_map(|(path, latest)| {
+        let before = match (old.get(&path), latest) {
+            // A run that is past it gets 1.
+            (None, _) => Some(1),
+            (Some(Some(before)), Some(latest)) if latest > *before => Some(*before),
+            (Some(Some(_)), Some(_)) => return None,
+            // A constant: what it was is not known.
+            _ => None,
+        };
+        Some(Grown { path, before })
+    });
+    grown.collect()
 }
 
 struct Compare<'a> {
@@ -93,7 +102,7 @@ struct Compare<'a> {
     function: &'a str,
     name: Place,
     /// The versions under which a new site may stand anywhere.
-    gates: Vec<String>,
+    gates: Vec<Grown>,
     /// The paths of what stands in another scope now: where it was, and where it is.
     moved: Vec<(String, String)>,
     breaks: Vec<Break>,
@@ -109,38 +118,52 @@ impl Compare<'_> {
             path: path.to_owned(),
             place: place.unwrap_or(self.name),
             text: text.into().or(&accept),
+            under: None,
         });
     }
 
     fn inputs(&mut self, locked: &Section, found: &Section) {
         for input in &found.inputs {
-            let place = input.origin.place();
-            let before = locked.inputs.iter().find(|old| old.name == input.name);
-            match before {
-                Some(before) => {
-                    if let Some(why) = self.tables.broken(&before.ty, &input.ty) {
-                        let text = messages::LOCK_INPUT_TYPE.with(&[
-                            &input.name,
-                            &why,
-                            &before.origin.quoted(),
-                        ]);
-                        self.push(&input.name, place, text);
-                    }
+            let same = locked.inputs.iter().find(|old| old.name == input.name);
+            let text = match (same, self.renamed_input(locked, found, &input.ty)) {
+                (Some(before), _) => {
+                    let Some(why) = self.tables.broken(&before.ty, &input.ty) else {
+                        continue;
+                    };
+                    let words = [&*input.name, &*why, &*before.origin.quoted()];
+                    messages::LOCK_INPUT_TYPE.with(&words)
                 }
-                None if input.ty.starts_with("Option<") => {}
-                None => {
+                (None, Some(before)) => {
+                    let words = [&*input.name, &*before.name, &*before.origin.quoted()];
+                    messages::LOCK_INPUT_RENAMED.with(&words)
+                }
+                (None, None) if is_option(&input.ty) => continue,
+                (None, None) => {
                     let at = locked.origin.quoted();
-                    let text = messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty]);
-                    self.push(&input.name, place, text);
+                    messages::LOCK_INPUT_NEW.with(&[&input.name, &at, &input.ty])
                 }
-            }
+            };
+            self.push(&input.name, input.origin.place(), text);
         }
+    }
+
+    /// The recorded input that a new one of this type may be: it is gone, and can be read as that.
+    fn renamed_input<'a>(
+        &self,
+        locked: &'a Section,
+        found: &Section,
+        ty: &str,
+    ) -> Option<&'a Input> {
+        let is_gone = |input: &&Input| found.inputs.iter().all(|now| now.name != input.name);
+        let mut gone = locked.inputs.iter().filter(is_gone);
+        gone.find(|input| self.tables.broken(&input.ty, ty).is_none())
     }
 
     /// Sites that stand in another scope now: each is told once, where it is, and not as gone and new.
     fn moved(&mut self, old: &[Part], new: &[Part]) {
         let (old, new) = (all(old), all(new));
-        for (from, site) in old.iter().filter(|(_, site)| is_head(site)) {
+        let is_known = |site: &Site| is_head(site) || site.kind == "derived";
+        for (from, site) in old.iter().filter(|(_, site)| is_known(site)) {
             let is_elsewhere = |(to, now): &&(String, &Site)| {
                 now.name == site.name
                     && alike(&site.kind, &now.kind)
@@ -162,12 +185,18 @@ impl Compare<'_> {
                 continue;
             }
             self.moved.push((from.clone(), to.clone()));
+            if site.kind == "derived" {
+                let text = messages::LOCK_DERIVED.with(&[to, from, &site.origin.quoted()]);
+                self.push(to, now.origin.place(), text);
+                continue;
+            }
             let text = messages::LOCK_MOVED.with(&[
                 &site.name,
                 &scope_of(from, &site.name),
                 &scope_of(to, &site.name),
                 &site.origin.quoted(),
                 &site.kind,
+                &word(&site.name),
             ]);
             self.push(to, now.origin.place(), text);
         }
@@ -183,23 +212,34 @@ impl Compare<'_> {
     }
 
     fn is_gated(&self, entry: &Entry<'_>) -> bool {
-        entry
-            .gates
-            .iter()
-            .any(|gate| self.gates.iter().any(|grown| grown == gate))
+        let keeps_out = |choice: &Choice<'_>, grown: &Grown| match (&choice.condition, grown.before)
+        {
+            (Some(condition), Some(before)) => !condition.lets_in(&grown.path, before),
+            _ => true,
+        };
+        entry.choices.iter().any(|choice| {
+            let mut decide = self
+                .gates
+                .iter()
+                .filter(|grown| choice.gates.contains(&grown.path));
+            decide.any(|grown| keeps_out(choice, grown))
+        })
     }
 
     fn scope(&mut self, old: &[Entry<'_>], new: &[Entry<'_>], scope: Scope<'_>, prefix: &str) {
         let mut gone: Vec<&Entry<'_>> = Vec::new();
         for entry in old {
             if let Some(now) = standing(new, entry.site) {
-                self.pair(entry.site, now.site, prefix);
+                self.pair(entry.site, now.site, new, prefix);
                 continue;
             }
             let path = format!("{prefix}{}", entry.site.name);
             if !self.is_moved_from(&path) && self.is_missed(entry, new, prefix) {
                 gone.push(entry);
             }
+        }
+        for entry in old.iter().filter(|entry| entry.site.kind == "derived") {
+            self.derived(entry, old, new, prefix);
         }
         // Those that stand where one of the same kind is gone: they were renamed, most likely.
         let mut renamed: Vec<&str> = Vec::new();
@@ -216,12 +256,20 @@ impl Compare<'_> {
             let quoted = site.origin.quoted();
             if let Some(now) = candidate {
                 let (name, back) = (&now.site.name, way_back(now.site, &site.name));
-                let text =
-                    messages::LOCK_RENAMED.with(&[name, &site.name, &quoted, &back, &site.kind]);
+                let words = [
+                    name,
+                    &site.name,
+                    &*quoted,
+                    &*back,
+                    &*site.kind,
+                    &*word(&site.name),
+                ];
+                let text = messages::LOCK_RENAMED.with(&words);
                 self.push(&path, now.site.origin.place(), text);
                 renamed.push(name);
             } else {
-                let text = messages::LOCK_GONE.with(&[&path, &quoted, &site.name, &site.kind]);
+                let text =
+                    messages::LOCK_GONE.with(&[&path, &quoted, &word(&site.name), &site.kind]);
                 self.push(&path, None, text);
             }
         }
@@ -233,6 +281,27 @@ impl Compare<'_> {
             }
         }
         self.order(old, new, prefix);
+    }
+
+    /// A value that is made from its name and scope, which has another now.
+    fn derived(&mut self, entry: &Entry<'_>, old: &[Entry<'_>], new: &[Entry<'_>], prefix: &str) {
+        let is_unknown = |now: &&Entry<'_>| {
+            now.site.kind == "derived" && old.iter().all(|old| old.site.name != now.site.name)
+        };
+        let from = format!("{prefix}{}", entry.site.name);
+        if standing(new, entry.site).is_some() || self.is_moved_from(&from) {
+            return;
+        }
+        let mut instead = new.iter().filter(is_unknown);
+        let Some(now) =
+            instead.find(|now| neighbours(old, entry.order) == neighbours(new, now.order))
+        else {
+            return;
+        };
+        let [path, before] = [now, entry].map(|entry| format!("{prefix}{}", entry.site.name));
+        let words = [&*path, &*before, &*entry.site.origin.quoted()];
+        let text = messages::LOCK_DERIVED.with(&words);
+        self.push(&path, now.site.origin.place(), text);
     }
 
     /// A new site, which no version keeps from live runs.
@@ -261,6 +330,26 @@ impl Compare<'_> {
             }
             (None, Scope::Root) => return,
         };
+        let turned = entry.choices.iter().find_map(|choice| {
+            let mut grown = self.gates.iter();
+            grown.find(|grown| choice.gates.contains(&grown.path))
+        });
+        let text = match turned {
+            Some(Grown {
+                path,
+                before: Some(before),
+            }) => {
+                let version = path.rsplit('/').next().unwrap_or_default();
+                let numbers = match before {
+                    1 => "1".to_owned(),
+                    before => format!("1 to {before}"),
+                };
+                text.or(&format!(
+                    "or turn the condition round: `{version}` is {numbers} in live runs, and they come by here"
+                ))
+            }
+            _ => text,
+        };
         self.push(path, place, text);
     }
 
@@ -284,24 +373,49 @@ impl Compare<'_> {
                 &site.kind,
                 was,
                 &site.origin.quoted(),
+                &word(&site.name),
             ]);
             self.push(&path, declared.site.origin.place(), text);
         } else if site.has_undo && !declared.site.has_undo {
             let path = format!("{prefix}{}", site.name);
             let quoted = site.origin.quoted();
-            let text = messages::LOCK_REMOVED_UNDO.with(&[&site.name, &quoted, &site.kind]);
+            let text = messages::LOCK_REMOVED_UNDO.with(&[
+                &site.name,
+                &quoted,
+                &site.kind,
+                &word(&site.name),
+            ]);
             self.push(&path, declared.site.origin.place(), text);
         }
         false
     }
 
     /// A site that is there still.
-    fn pair(&mut self, old: &Site, new: &Site, prefix: &str) {
+    fn pair(&mut self, old: &Site, new: &Site, all: &[Entry<'_>], prefix: &str) {
         let path = format!("{prefix}{}", new.name);
         let (place, quoted) = (new.origin.place(), old.origin.quoted());
-        if !alike(&old.kind, &new.kind) {
-            let text = messages::LOCK_KIND.with(&[&new.name, &new.kind, &old.kind, &quoted]);
+        if old.kind == "removed" {
+            let text = messages::LOCK_REUSED.with(&[&new.name, &quoted, &new.kind]);
             return self.push(&path, place, text);
+        }
+        if !alike(&old.kind, &new.kind) {
+            let name = word(&new.name);
+            let words = [&*new.name, &*new.kind, &*old.kind, &*quoted, &*name];
+            let text = if is_head(old) || old.kind == "version" {
+                messages::LOCK_KIND.with(&words)
+            } else {
+                messages::LOCK_KIND_OF_NONE.with(&words)
+            };
+            return self.push(&path, place, text);
+        }
+        if old.cfg.is_none()
+            && let Some(under) = left_out(&new.name, all)
+        {
+            let text = messages::LOCK_CFG.with(&[&new.name, &quoted, &new.kind, &word(&new.name)]);
+            self.push(&path, place, text);
+            if let Some(told) = self.breaks.last_mut() {
+                told.under = Some(under);
+            }
         }
         if old.has_undo && !new.has_undo {
             self.push(
@@ -310,21 +424,38 @@ impl Compare<'_> {
                 messages::LOCK_UNDO.with(&[&new.name, &quoted]),
             );
         }
+        if old.is_keyed != new.is_keyed {
+            let (now, before, way) = match (new.is_keyed, new.kind.as_str()) {
+                (true, "loop") => ("a key", "a number", "take `#[key]` off"),
+                (true, _) => ("a key", "a number", "take `key` off"),
+                (false, "loop") => ("a number", "a key", "put `#[key(..)]` back"),
+                (false, _) => ("a number", "a key", "put `key = ..` back"),
+            };
+            let words = [&*new.name, now, before, &*quoted, way, &*new.kind];
+            self.push(&path, place, messages::LOCK_KEY.with(&words));
+        }
         match (&old.carried, &new.carried) {
             (Some(old), None) => {
-                let text = messages::LOCK_CARRY_GONE.with(&[&new.name, &old.join(", "), &quoted]);
+                let text = messages::LOCK_CARRY_GONE.with(&[&new.name, &names(old), &quoted]);
                 self.push(&path, place, text);
             }
-            (Some(old), Some(new_list)) if old != new_list => {
-                let text = messages::LOCK_CARRY.with(&[
-                    &new.name,
-                    &old.join(", "),
-                    &new_list.join(", "),
-                    &quoted,
-                ]);
+            (Some(old), Some(now)) if names(old) != names(now) => {
+                let text =
+                    messages::LOCK_CARRY.with(&[&new.name, &names(old), &names(now), &quoted]);
                 self.push(&path, place, text);
             }
-            _ => {}
+            (Some(old), Some(now)) => {
+                for (old, now) in old.iter().zip(now) {
+                    if let (Some(before), Some(ty)) = (&old.ty, &now.ty)
+                        && let Some(why) = self.tables.broken(before, ty)
+                    {
+                        let words = [&*now.name, &*new.name, &*why, &*quoted];
+                        let text = messages::LOCK_CARRY_TYPE.with(&words);
+                        self.push(&path, now.origin.place(), text);
+                    }
+                }
+            }
+            (None, _) => {}
         }
         if let (Some(before), Some(latest)) = (old.latest, new.latest)
             && latest < before
@@ -428,12 +559,41 @@ fn is_new(entry: &Entry<'_>, old: &[Entry<'_>]) -> bool {
     is_head(entry.site) && old.iter().all(|old| old.site.name != entry.site.name)
 }
 
+/// The condition under which nothing of this name stands in a scope; none if something always does.
+fn left_out(name: &str, entries: &[Entry<'_>]) -> Option<String> {
+    let named = entries.iter().filter(|entry| entry.site.name == name);
+    let conditions: Option<Vec<String>> = named
+        .map(|entry| Some(format!("all({})", entry.site.cfg.as_deref()?)))
+        .collect();
+    Some(format!("not(any({}))", conditions?.join(", ")))
+}
+
+/// The locals that are carried, as messages list them.
+fn names(carried: &[Carried]) -> String {
+    let names: Vec<&str> = carried.iter().map(|local| local.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// A name as it is written in `removed!`.
+fn word(name: &str) -> String {
+    if syn::parse_str::<syn::Ident>(name).is_ok() {
+        return name.to_owned();
+    }
+    let raw = format!("r#{name}");
+    match syn::parse_str::<syn::Ident>(&raw) {
+        Ok(_) => raw,
+        Err(_) => format!("\"{name}\""),
+    }
+}
+
 /// How a site gets its old name back.
 fn way_back(site: &Site, name: &str) -> String {
     match site.kind.as_str() {
-        "call" | "step" => format!("`#[step(name = \"{name}\")]` on the statement"),
+        "call" | "step" | "fragment" | "child" => {
+            format!("`#[step(name = \"{name}\")]` on the statement")
+        }
         "loop" => format!("the label `'{name}`"),
-        kind => format!("`{kind}!({name}, ..)`"),
+        kind => format!("`{kind}!({}, ..)`", word(name)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A scope as a run goes through it: which sites there are, in which arms, and which can follow which.
 
 use super::tree::{Body, Part, Site};
+use crate::model::Condition;
 
 /// A site in its scope, with the arms around it.
 pub(super) struct Entry<'a> {
@@ -9,8 +10,17 @@ pub(super) struct Entry<'a> {
     pub(super) arms: Vec<(usize, usize)>,
     /// How many of these arms still hold what can follow: none if it is not cut.
     cut: Option<usize>,
-    pub(super) gates: Vec<&'a str>,
+    /// The choices by `version!`s that it stands in.
+    pub(super) choices: Vec<Choice<'a>>,
     pub(super) order: usize,
+}
+
+/// An arm of a choice by `version!`s.
+#[derive(Clone)]
+pub(super) struct Choice<'a> {
+    pub(super) gates: &'a [String],
+    /// When it is taken, where that can be read.
+    pub(super) condition: Option<Condition>,
 }
 
 impl Entry<'_> {
@@ -49,33 +59,47 @@ pub(super) fn flat(parts: &[Part]) -> Vec<Entry<'_>> {
 fn flatten<'a>(
     parts: &'a [Part],
     arms: &mut Vec<(usize, usize)>,
-    gates: &mut Vec<&'a str>,
+    around: &mut Vec<Choice<'a>>,
     choices: &mut usize,
     entries: &mut Vec<Entry<'a>>,
 ) {
+    let outside = around.len();
     for part in parts {
         match part {
             Part::Site(site) => entries.push(Entry {
                 site,
                 arms: arms.clone(),
                 cut: None,
-                gates: gates.clone(),
+                choices: around.clone(),
                 order: entries.len(),
             }),
             Part::Choice {
-                gates: by,
+                gates,
                 arms: list,
+                conditions,
             } => {
                 let choice = *choices;
                 *choices += 1;
-                let before = gates.len();
-                gates.extend(by.iter().map(String::as_str));
                 for (index, arm) in list.iter().enumerate() {
                     arms.push((choice, index));
-                    flatten(arm, arms, gates, choices, entries);
+                    around.push(Choice {
+                        gates,
+                        condition: conditions.get(index).cloned(),
+                    });
+                    flatten(arm, arms, around, choices, entries);
+                    around.pop();
                     arms.pop();
                 }
-                gates.truncate(before);
+                // `if version!(..).await < 2 { return .. }`: what follows is in the other arm.
+                let leaves = |arm: &[Part]| arm.iter().any(|part| matches!(part, Part::Leaves));
+                if list.iter().any(|arm| leaves(arm)) {
+                    let staying = list.iter().zip(conditions).filter(|(arm, _)| !leaves(arm));
+                    let staying: Vec<_> = staying.map(|(_, when)| when.clone()).collect();
+                    around.push(Choice {
+                        gates,
+                        condition: (!conditions.is_empty()).then_some(Condition::Any(staying)),
+                    });
+                }
             }
             // All that stands in this sequence so far is followed by nothing outside of it.
             Part::Leaves => {
@@ -88,6 +112,7 @@ fn flatten<'a>(
             }
         }
     }
+    around.truncate(outside);
 }
 
 /// The prefix of what stands in a body of a site.

@@ -5,7 +5,6 @@
 //! are for. The code of its stages is locked as fragments are, `project/create`.
 
 use std::env;
-use std::fs;
 use std::path::Path;
 
 use proc_macro2::{Ident, TokenStream};
@@ -17,7 +16,7 @@ use super::sources::Sources;
 use super::text::Lock;
 use super::tree::{Input, Item, Origin, Part, Section, Site};
 use super::types::Tables;
-use super::{FILE, watched};
+use super::{FILE, read, watched};
 use crate::diagnostics::{Errors, Place};
 use crate::messages::{self, Text};
 use crate::model::{self, FlowOptions, Guided};
@@ -75,6 +74,7 @@ impl Flow {
             of: None,
             channels: Vec::new(),
             has_undo: false,
+            is_keyed: false,
             carried: None,
             latest: None,
             was: None,
@@ -113,27 +113,25 @@ pub(crate) fn check_guided(guided: &Guided, data: &Ident, errors: &mut Errors) -
     };
     let dir = Path::new(&dir);
     let path = dir.join(FILE);
-    let Ok(text) = fs::read_to_string(&path) else {
+    let Some(lock) = read(&path) else {
         return watched(None);
     };
-    if !guided.is_faulty {
-        compare_with(dir, &text, &Flow::of(guided, data), errors);
+    if let (false, Ok(lock)) = (guided.is_faulty, lock) {
+        // What of it cannot be read is said at the functions.
+        compare_with(dir, &lock, &Flow::of(guided, data), errors);
     }
     watched(Some(&path))
 }
 
-fn compare_with(dir: &Path, text: &str, flow: &Flow, errors: &mut Errors) {
+fn compare_with(dir: &Path, lock: &Lock, flow: &Flow, errors: &mut Errors) {
     let mode = Mode::now();
-    // What of it cannot be read is said at the functions.
-    let (false, Ok(lock)) = (mode.accepts_all(), Lock::parse(text)) else {
+    if mode.accepts_all() {
+        return;
+    }
+    let Some(locked) = lock.section(Item::Guided, &flow.id) else {
         return;
     };
-    let (Some(locked), Ok(sources)) = (
-        lock.section(Item::Guided, &flow.id),
-        Sources::read(dir, &lock.roots),
-    ) else {
-        return;
-    };
+    let sources = Sources::found(dir, &lock.roots);
     // In a test, or in another target of the package, a flow may have the same name.
     let here = flow
         .at

@@ -1,40 +1,43 @@
 //! The lock: what live runs may stand on, compared with the code whenever it is compiled.
 //!
-//! `tree` is what is locked, `text` how it is written, `sources` what only other files tell; `flow` is what can follow what,
-//! `types` and `compare` are the law.
+//! `tree` is what is locked, `text` how it is written. What only other files tell: `sources` finds the functions in them, `index`
+//! what they define, `payload` how a type is read, `attributes` how each is marked. `flow` is what can follow what, `types` and
+//! `compare` are the law. `whole` is what `lock!` writes.
+//!
 //! Without a `workflow.lock` beside the package's `Cargo.toml` nothing is read and nothing is checked.
 
+mod attributes;
 mod compare;
 mod flow;
 mod guided;
+mod index;
 mod mode;
 mod outline;
+mod payload;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tree;
 mod types;
+mod whole;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use syn::parse::Parser;
-use syn::punctuated::Punctuated;
-use syn::{LitStr, Token};
 
 use self::mode::Mode;
 use self::sources::{Found, Sources};
-use self::text::Lock;
+use self::text::{Lock, Unreadable};
 pub(crate) use self::tree::Item;
 use self::tree::{Input, Origin, Section, Types};
 use self::types::Tables;
-use crate::diagnostics::{Errors, Place};
-use crate::model::{self, ItemOptions, Parameter, Walked, name};
+use crate::diagnostics::{Errors, Place, Report};
+use crate::messages;
+use crate::model::{ItemOptions, Parameter, Walked, name};
 use crate::syntax::{Body, Function, Settings};
-use crate::{expand, messages};
 
 /// The file, beside the package's `Cargo.toml`.
 const FILE: &str = "workflow.lock";
@@ -43,6 +46,8 @@ const FILE: &str = "workflow.lock";
 const KINDS: &[&str] = &[
     "call",
     "step",
+    "fragment",
+    "child",
     "sleep",
     "now",
     "derived",
@@ -63,6 +68,8 @@ const KINDS: &[&str] = &[
 
 pub(crate) use self::guided::check_guided;
 pub(crate) use self::outline::outline;
+use self::whole::walk;
+pub(crate) use self::whole::write;
 
 /// A function that is being expanded.
 pub(crate) struct Expanded<'a> {
@@ -72,6 +79,8 @@ pub(crate) struct Expanded<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) parameters: &'a [Parameter],
     pub(crate) walked: &'a Walked,
+    /// All of it, as it is written.
+    pub(crate) written: &'a TokenStream,
 }
 
 /// Compares a function with its section of the lock. Gives what makes the compiler come back when the lock changes.
@@ -80,13 +89,31 @@ pub(crate) fn check(expanded: &Expanded<'_>, errors: &mut Errors) -> TokenStream
         return TokenStream::new();
     };
     let path = dir.join(FILE);
-    let Ok(text) = fs::read_to_string(&path) else {
+    let Some(lock) = read(&path) else {
         return watched(None);
     };
     if !expanded.walked.is_faulty {
-        compare_with(&dir, &text, expanded, errors);
+        compare_with(&dir, lock, expanded, errors);
     }
     watched(Some(&path))
+}
+
+/// The lock, or what is wrong with it; none where there is none.
+fn read(path: &Path) -> Option<Result<Lock, Unreadable>> {
+    let why = match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => return Some(Lock::parse(&text)),
+            Err(wrong) => {
+                let good = &wrong.as_bytes()[..wrong.utf8_error().valid_up_to()];
+                let line = good.split(|byte| *byte == b'\n').count();
+                let why = "it is not UTF-8".to_owned();
+                return Some(Err(Unreadable { line, why }));
+            }
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => error.to_string(),
+    };
+    Some(Err(Unreadable { line: 1, why }))
 }
 
 fn package() -> Option<PathBuf> {
@@ -107,69 +134,176 @@ fn watched(path: Option<&Path>) -> TokenStream {
     }
 }
 
-fn compare_with(dir: &Path, text: &str, expanded: &Expanded<'_>, errors: &mut Errors) {
+fn compare_with(
+    dir: &Path,
+    lock: Result<Lock, Unreadable>,
+    expanded: &Expanded<'_>,
+    errors: &mut Errors,
+) {
     let at = expanded.ident.span();
     let mode = Mode::now();
     if mode.accepts_all() {
         return;
     }
-    let lock = match Lock::parse(text) {
+    let lock = match lock {
         Ok(lock) => lock,
         Err(wrong) => {
             let text = messages::LOCK_UNREADABLE.with(&[&wrong.line.to_string(), &wrong.why]);
             return errors.push(at, text);
         }
     };
-    let Some(locked) = lock.section(expanded.item, expanded.name) else {
-        return;
-    };
-    let Ok(sources) = Sources::read(dir, &lock.roots) else {
-        return;
-    };
-    if !is_meant(&sources, expanded) {
+    if lock
+        .sections_of(expanded.item, expanded.name)
+        .next()
+        .is_none()
+    {
         return;
     }
-    let names = names(expanded.walked, expanded.parameters);
-    let index = sources.index(&names);
+    let sources = Sources::found(dir, &lock.roots);
+    let place = Place::from(at);
+    let here = place
+        .file()
+        .map(|file| sources.durable_in(Path::new(&file)));
+    let mut here = here.unwrap_or_default();
+    here.retain(|found| found.item == expanded.item && found.name() == expanded.name);
+    let own = here.iter().filter(|found| !found.shares_name()).count();
+    if expanded.item == Item::Workflow && own > 1 {
+        // They are refused as two of one name, and nothing more is to be said of them.
+        return;
+    }
+    // In a test, or in another target of the package, a function may have the same name.
+    let written = text_of(expanded.written);
+    here.retain(|found| {
+        found.is_alone || found.line == place.position().0 || text_of(&found.tokens) == written
+    });
+    let [here] = here.as_slice() else {
+        return;
+    };
+    let Some(locked) = lock.section_of(here, expanded.name, &sources) else {
+        return;
+    };
+    for found in breaks(&lock, locked, expanded, &sources) {
+        if !mode.accepts(&locked.name, &found.path) {
+            let report = Report::new(found.place, found.text);
+            errors.add(match found.under {
+                Some(condition) => report.under(&condition),
+                None => report,
+            });
+        }
+    }
+}
+
+/// A function's parameters and body, in one spelling.
+fn text_of(function: &TokenStream) -> Option<String> {
+    let function: Function = syn::parse2(function.clone()).ok()?;
+    let Body::Block(block) = &function.body else {
+        return None;
+    };
+    let text = [name::type_text(&function.sig), name::type_text(block)];
+    Some(text.concat())
+}
+
+/// What of a function breaks the runs that stand on a section.
+fn breaks(
+    lock: &Lock,
+    locked: &Section,
+    expanded: &Expanded<'_>,
+    sources: &Sources,
+) -> Vec<compare::Break> {
+    let index = sources.index(&names(expanded.walked, expanded.parameters));
     let found = section(expanded, &index);
     let types = index.types_in(&texts(&found));
     let tables = Tables {
         locked: &lock.types,
         found: &types,
     };
-    for found in compare::compare(locked, &found, at.into(), &tables) {
-        if !mode.accepts(expanded.name, &found.path) {
-            errors.push(found.place, found.text);
+    compare::compare(locked, &found, expanded.ident.span().into(), &tables)
+}
+
+impl Lock {
+    /// The sections of functions of this name: a workflow's own, or those of all fragments that have it.
+    fn sections_of(&self, item: Item, name: &str) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(move |section| {
+            let last = section.name.rsplit("::").next().unwrap_or_default();
+            section.item == item && (section.name == name || item == Item::Fragment && last == name)
+        })
+    }
+
+    /// The section in which a function is locked that stands there.
+    fn section_of(&self, here: &Found, name: &str, sources: &Sources) -> Option<&Section> {
+        // A workflow's name may be written as its option.
+        let word = match here.item {
+            Item::Workflow => name,
+            _ => here.ident(),
+        };
+        let mut named = sources.durable_with(word);
+        named.retain(|found| found.item == here.item && found.name() == name);
+        if here.item == Item::Workflow {
+            // One that shares its name on purpose is another than the one that is locked.
+            let is_locked = !here.shares_name() || named.iter().all(Found::shares_name);
+            return self.section(here.item, name).filter(|_| is_locked);
         }
+        if let ([_], [only]) = (
+            named.as_slice(),
+            &*self.sections_of(here.item, name).collect::<Vec<_>>(),
+        ) {
+            return Some(only);
+        }
+        if let Some(own) = self.section(here.item, &here.full_name) {
+            return Some(own);
+        }
+        // It was the only one of its name once, or stood in another module: a section that nobody has is that of the one that
+        // fits it, or else of the first.
+        let orphans: Vec<&Section> = self
+            .sections_of(here.item, name)
+            .filter(|section| named.iter().all(|found| found.full_name != section.name))
+            .collect();
+        named.retain(|found| self.section(found.item, &found.full_name).is_none());
+        let fits = |section: &Section, found: &Found| {
+            walk(found).is_some_and(|(function, (parameters, walked))| {
+                let expanded = Expanded {
+                    item: found.item,
+                    name,
+                    ident: &function.sig.ident,
+                    parameters: &parameters,
+                    walked: &walked,
+                    written: &found.tokens,
+                };
+                breaks(self, section, &expanded, sources).is_empty()
+            })
+        };
+        orphans.iter().copied().find(|section| {
+            let first = named.first().filter(|_| orphans.len() == 1);
+            let heir = named.iter().find(|found| fits(section, found)).or(first);
+            heir.is_some_and(|heir| heir.full_name == here.full_name)
+        })
     }
 }
 
-/// Whether it is the one that is locked: in a test, or in another target of the package, a function may have the same name.
-fn is_meant(sources: &Sources, expanded: &Expanded<'_>) -> bool {
-    let place = Place::from(expanded.ident.span());
-    let Some(file) = place.file() else {
-        return false;
-    };
-    let mut named = sources.durable_in(Path::new(&file));
-    named.retain(|found| found.item == expanded.item && found.name() == expanded.name);
-    // Two of one name are refused as that, and nothing more is to be said of them.
-    matches!(named.as_slice(), [only] if only.line == place.position().0)
-}
-
 impl Found {
-    /// Its name in the store.
-    fn name(&self) -> String {
-        let own = || {
-            let function: Option<Function> = syn::parse2(self.tokens.clone()).ok();
-            function.map(|function| model::workflow_name(&function.sig))
-        };
-        if let Some(flow) = &self.flow {
-            return format!("{flow}/{}", own().unwrap_or_default());
-        }
+    fn options(&self) -> ItemOptions {
         let mut errors = Errors::default();
         let options = ItemOptions::check(&Settings::of(&self.attr), self.item.word(), &mut errors);
         drop(errors.finish());
-        options.name.or_else(own).unwrap_or_default()
+        options
+    }
+
+    /// The function's own name.
+    fn ident(&self) -> &str {
+        self.full_name.rsplit("::").next().unwrap_or_default()
+    }
+
+    /// Its name in the store.
+    fn name(&self) -> String {
+        match &self.flow {
+            Some(flow) => format!("{flow}/{}", self.ident()),
+            None => (self.options().name).unwrap_or_else(|| self.ident().to_owned()),
+        }
+    }
+
+    /// It says that another workflow may have its name.
+    fn shares_name(&self) -> bool {
+        self.flow.is_none() && self.options().shares_name
     }
 }
 
@@ -187,6 +321,10 @@ fn names(walked: &Walked, parameters: &[Parameter]) -> Vec<String> {
         });
         details.gives.iter().for_each(|ty| add(ty));
         details.channels.iter().for_each(|channel| add(channel));
+        let carried = details.carried.iter().flatten();
+        carried
+            .filter_map(|local| local.ty.as_ref())
+            .for_each(|hint| hint.words(&mut add));
     }
     for parameter in parameters.iter().filter(|parameter| !parameter.is_state) {
         add(&name::type_text(&parameter.ty));
@@ -203,6 +341,8 @@ fn texts(section: &Section) -> Vec<String> {
                 tree::Part::Choice { arms, .. } => arms.iter().for_each(|arm| gather(arm, texts)),
                 tree::Part::Site(site) => {
                     texts.extend(site.gives.clone());
+                    let carried = site.carried.iter().flatten();
+                    texts.extend(carried.filter_map(|local| local.ty.clone()));
                     site.bodies
                         .iter()
                         .for_each(|body| gather(&body.parts, texts));
@@ -237,175 +377,4 @@ fn section(expanded: &Expanded<'_>, types: &dyn Types) -> Section {
         parts: tree::parts(expanded.walked, &expanded.walked.outline, types),
         origin: Origin::Code(expanded.ident.span().into()),
     }
-}
-
-/// `lock!()`: the whole lock of the package as its sources have it now, for the library to compare or write.
-pub(crate) fn write(input: TokenStream) -> TokenStream {
-    let mut errors = Errors::default();
-    let krate = expand::krate(None);
-    let text = roots(input).map(|roots| whole(&roots, &mut errors));
-    let reports = match text {
-        Ok(Some(Whole { path, text, read })) => {
-            let (reports, path) = (errors.finish(), path.to_string_lossy().into_owned());
-            let watched = watched(Path::new(&path).exists().then_some(Path::new(&path)));
-            return quote!({
-                #(#reports)*
-                #watched
-                #(const _: &[::core::primitive::u8] = ::core::include_bytes!(#read);)*
-                #krate::__private::lock(#path, #text)
-            });
-        }
-        Ok(None) => errors.finish(),
-        Err(wrong) => {
-            let mut reports = errors.finish();
-            reports.push(wrong.into());
-            reports
-        }
-    };
-    quote!({ #(#reports)* })
-}
-
-/// The directories and files that `lock!` is told to read.
-fn roots(input: TokenStream) -> syn::Result<Vec<String>> {
-    let list = Punctuated::<LitStr, Token![,]>::parse_terminated.parse2(input)?;
-    if list.is_empty() {
-        return Ok(vec!["src".to_owned()]);
-    }
-    Ok(list.iter().map(LitStr::value).collect())
-}
-
-/// A package's lock, as its sources have it.
-struct Whole {
-    path: PathBuf,
-    text: String,
-    /// The files that were read: when one changes, so may this.
-    read: Vec<String>,
-}
-
-fn whole(roots: &[String], errors: &mut Errors) -> Option<Whole> {
-    let at = Span::call_site();
-    let dir = package()?;
-    let path = dir.join(FILE);
-    let before = fs::read_to_string(&path).ok();
-    let sources = match Sources::read(&dir, roots) {
-        Ok(sources) => sources,
-        Err(why) => {
-            errors.push(at, messages::LOCK_SOURCES.with(&[&why]));
-            return None;
-        }
-    };
-    let lock = of_sources(&sources, roots, errors);
-    if let Some(Ok(before)) = before.map(|text| Lock::parse(&text)) {
-        let mode = Mode::now();
-        for section in &before.sections {
-            let gone = match section.item {
-                Item::Workflow => messages::LOCK_WORKFLOW_GONE,
-                Item::Guided => messages::LOCK_FLOW_GONE,
-                Item::Fragment => continue,
-            };
-            let is_gone = lock.section(section.item, &section.name).is_none()
-                && !mode.accepts(&section.name, "");
-            if is_gone {
-                let quoted = section.origin.quoted();
-                errors.push(at, gone.with(&[&section.name, &quoted]));
-            }
-        }
-    }
-    Some(Whole {
-        path,
-        text: lock.print(),
-        read: sources.paths(),
-    })
-}
-
-/// The lock of these files.
-fn of_sources(sources: &Sources, roots: &[String], errors: &mut Errors) -> Lock {
-    let mut walked = Vec::new();
-    for found in sources.durable() {
-        let name = found.name();
-        if let Some((function, body)) = walk(&found) {
-            walked.push((found, name, function, body));
-        }
-    }
-    let flows = sources.guided();
-    let wanted: Vec<String> = walked
-        .iter()
-        .flat_map(|(.., (parameters, body))| names(body, parameters))
-        .chain(flows.iter().map(|flow| flow.data.clone()))
-        .collect();
-    let index = sources.index(&wanted);
-    let mut sections: Vec<(Section, &Found)> = Vec::new();
-    for (found, name, function, (parameters, body)) in &walked {
-        let expanded = Expanded {
-            item: found.item,
-            name,
-            ident: &function.sig.ident,
-            parameters,
-            walked: body,
-        };
-        let same = sections
-            .iter()
-            .find(|(section, _)| section.item == found.item && section.name == *name);
-        if let Some((_, first)) = same {
-            if found.item == Item::Workflow {
-                let [first, second] =
-                    [*first, found].map(|found| format!("{}:{}", found.path.display(), found.line));
-                errors.push(
-                    Span::call_site(),
-                    messages::LOCK_TWICE.with(&[name, &first, &second]),
-                );
-            }
-            continue;
-        }
-        sections.push((section(&expanded, &index), found));
-    }
-    let mut sections: Vec<Section> = sections.into_iter().map(|(section, _)| section).collect();
-    sections.extend(flows.iter().map(guided::Flow::section));
-    sections.sort_by_key(|section| {
-        let of = match section.item {
-            Item::Workflow => 0,
-            Item::Fragment => 1,
-            Item::Guided => 2,
-        };
-        (of, section.name.clone())
-    });
-    let texts: Vec<String> = sections.iter().flat_map(texts).collect();
-    Lock {
-        roots: roots.to_vec(),
-        types: index.types_in(&texts),
-        sections,
-    }
-}
-
-/// A function of the sources, walked; none if it is so broken that the compiler says so itself.
-fn walk(found: &Found) -> Option<(Function, (Vec<Parameter>, Walked))> {
-    let mut function: Function = syn::parse2(found.tokens.clone()).ok()?;
-    let mut errors = Errors::default();
-    let model = match found.item {
-        Item::Workflow => model::check_workflow(&mut function, &mut errors),
-        Item::Fragment | Item::Guided => None,
-    };
-    let parameters = model
-        .as_ref()
-        .map(|model| model.parameters.clone())
-        .unwrap_or_default();
-    let given = match &model {
-        Some(model) => model.given(),
-        None => model::lent(&function.sig),
-    };
-    let Body::Block(block) = &function.body else {
-        drop(errors.finish());
-        return None;
-    };
-    let mut block = block.clone();
-    let walked = model::walk(
-        &mut block,
-        model::names(&function.sig),
-        given,
-        None,
-        &quote!(workflow),
-        &mut errors,
-    );
-    drop(errors.finish());
-    Some((function, (parameters, walked)))
 }

@@ -31,7 +31,7 @@ fn print(walked: &Walked, parts: &[Part], depth: usize, text: &mut String) {
                 }
                 text.push('\n');
             }
-            Part::Choice { gates, arms } => {
+            Part::Choice { gates, arms, .. } => {
                 let _ = write!(text, "choice");
                 if !gates.is_empty() {
                     let _ = write!(text, " by {}", gates.join(", "));
@@ -43,7 +43,10 @@ fn print(walked: &Walked, parts: &[Part], depth: usize, text: &mut String) {
                 }
             }
             Part::Site { index, bodies } => {
-                print_site(&tree::site(walked, *index, &[], &Unseen), text);
+                let mut site = tree::site(walked, *index, &[], &Unseen, &mut Vec::new());
+                // How members are known is nothing that is drawn.
+                site.is_keyed = false;
+                print_site(&site, text);
                 if walked.sites[*index].details.is_endless {
                     text.push_str(" endless");
                 }

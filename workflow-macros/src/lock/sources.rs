@@ -1,24 +1,25 @@
-//! What the package's own source says: which workflows there are, what a step gives, how a recorded type is made.
+//! The package's own source: which files there are, and which workflows, fragments and flows in them.
 //!
-//! A macro is given the tokens of one function; the rest is read from the files. Only names are followed, not paths: a name
-//! that several things have is left alone, as is what macros make and what stands in other packages. All that is kept is
-//! text, because the tokens that were read do not outlive the expansion.
+//! A macro is given the tokens of one function; the rest is read from the files.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Attribute, Fields, GenericArgument, Item, Meta, PathArguments, ReturnType, Type};
+use syn::{Attribute, Item, Signature};
 
+use super::attributes::{is_test, marked, parse};
 use super::guided::{Flow, id_of};
+use super::index::Index;
 use super::tree;
-use super::types::{Member, Shape, TypeDef, Variant};
-use crate::model::name;
+use crate::model::{is_number, name};
 
 /// Files of Rust, with their text.
 pub(crate) struct Sources {
+    /// The package's directory.
+    dir: PathBuf,
     files: Vec<(PathBuf, String)>,
 }
 
@@ -27,27 +28,16 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// From 1.
     pub(crate) line: usize,
+    /// No other function of its file has its name, or looks as if it had: one in a function, or in a comment.
+    pub(crate) is_alone: bool,
+    /// Its module, its type and its name: `crate::orders::Desk::notify`.
+    pub(crate) full_name: String,
     /// `workflow` or `fragment`.
     pub(crate) item: tree::Item,
     pub(crate) attr: Attribute,
     pub(crate) tokens: TokenStream,
     /// The guided flow whose stage it belongs to.
     pub(crate) flow: Option<String>,
-}
-
-/// What is defined in the files that were parsed, by name.
-#[derive(Default)]
-pub(crate) struct Index {
-    calls: HashMap<String, Defined<String>>,
-    channels: HashMap<String, Defined<String>>,
-    types: HashMap<String, Defined<TypeDef>>,
-}
-
-/// Something by its name.
-enum Defined<T> {
-    Once(T),
-    /// Only a compiler knows which is meant.
-    Often,
 }
 
 impl Sources {
@@ -59,15 +49,31 @@ impl Sources {
         let mut files = Vec::new();
         for root in roots {
             let path = dir.join(root);
-            gather(&path, &mut files).map_err(|error| format!("{}: {error}", path.display()))?;
+            gather(&path, &mut Vec::new(), &mut files)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
+        Ok(Self::of_files(dir, files))
+    }
+
+    /// The same, of what is there: a package may be built from less than what it was locked with.
+    pub(crate) fn found(dir: &Path, roots: &[String]) -> Self {
+        let mut files = Vec::new();
+        for root in roots {
+            let _ = gather(&dir.join(root), &mut Vec::new(), &mut files);
+        }
+        Self::of_files(dir, files)
+    }
+
+    fn of_files(dir: &Path, mut files: Vec<(PathBuf, String)>) -> Self {
         files.sort();
+        files.dedup();
         let tests: Vec<PathBuf> = files
             .iter()
             .flat_map(|(path, text)| tests_of(path, text))
             .collect();
         files.retain(|(path, _)| !tests.iter().any(|test| path.starts_with(test)));
-        Ok(Self { files })
+        let dir = dir.to_owned();
+        Self { dir, files }
     }
 
     /// The files, as far as their paths are text.
@@ -78,21 +84,45 @@ impl Sources {
 
     #[cfg(test)]
     pub(crate) fn of(text: &str) -> Self {
+        Self::of_each(&[("src/lib.rs", text)])
+    }
+
+    /// Of these files, by their paths.
+    #[cfg(test)]
+    pub(crate) fn of_each(files: &[(&str, &str)]) -> Self {
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));
         Self {
-            files: vec![(PathBuf::from("src/lib.rs"), text.to_owned())],
+            dir: PathBuf::new(),
+            files: files.collect(),
         }
     }
 
     /// The workflows and fragments in them, but for those of tests.
     pub(crate) fn durable(&self) -> Vec<Found> {
+        self.durable_with("")
+    }
+
+    /// Those in files that have this word.
+    pub(crate) fn durable_with(&self, word: &str) -> Vec<Found> {
         let mut found = Vec::new();
         for (path, text) in &self.files {
             let words = ["workflow", "fragment", "guided"];
-            if words.iter().any(|word| text.contains(word)) {
-                found.extend(durable(path, text));
+            if text.contains(word) && words.iter().any(|word| text.contains(word)) {
+                found.extend(self.durable_of(path, text));
             }
         }
         found
+    }
+
+    /// Those of a file.
+    fn durable_of(&self, path: &Path, text: &str) -> Vec<Found> {
+        durable(
+            path,
+            text,
+            &module(path.strip_prefix(&self.dir).unwrap_or(path)),
+        )
     }
 
     /// Those in this file, if it is one of them.
@@ -102,7 +132,7 @@ impl Sources {
         };
         let mut files = self.files.iter();
         let file = files.find(|(path, _)| fs::canonicalize(path).is_ok_and(|path| path == wanted));
-        file.map(|(path, text)| durable(path, text))
+        file.map(|(path, text)| self.durable_of(path, text))
             .unwrap_or_default()
     }
 
@@ -130,13 +160,14 @@ impl Sources {
         let mut wanted: Vec<String> = wanted.to_vec();
         let mut seen: Vec<String> = Vec::new();
         while let Some(word) = wanted.pop() {
-            if seen.contains(&word) {
+            // Casts name primitive types everywhere.
+            if seen.contains(&word) || is_number(&word) {
                 continue;
             }
             for (at, (_, text)) in self.files.iter().enumerate() {
                 if !parsed[at] && defines(text, &word) {
                     parsed[at] = true;
-                    if let Ok(file) = syn::parse_file(text) {
+                    if let Some(file) = parse(text) {
                         index.add(&file.items);
                     }
                 }
@@ -148,18 +179,35 @@ impl Sources {
     }
 }
 
-fn gather(path: &Path, files: &mut Vec<(PathBuf, String)>) -> std::io::Result<()> {
-    if path.is_dir() {
-        for entry in fs::read_dir(path)? {
-            let entry = entry?.path();
-            if entry.is_dir() || entry.extension().is_some_and(|kind| kind == "rs") {
-                gather(&entry, files)?;
-            }
+/// Adds the files under `path`. `around` are the directories it stands in, for a link may lead back into one.
+fn gather(
+    path: &Path,
+    around: &mut Vec<PathBuf>,
+    files: &mut Vec<(PathBuf, String)>,
+) -> io::Result<()> {
+    if !path.is_dir() {
+        // What is not text is no Rust either.
+        if let Ok(text) = String::from_utf8(fs::read(path)?) {
+            files.push((path.to_owned(), text));
         }
-    } else {
-        files.push((path.to_owned(), fs::read_to_string(path)?));
+        return Ok(());
     }
-    Ok(())
+    let real = fs::canonicalize(path)?;
+    if around.contains(&real) {
+        return Ok(());
+    }
+    around.push(real);
+    let mut wrong = None;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?.path();
+        let is_source = entry.extension().is_some_and(|kind| kind == "rs");
+        if entry.is_dir() || is_source && entry.exists() {
+            // One that cannot be read does not hide the others.
+            wrong = gather(&entry, around, files).err().or(wrong);
+        }
+    }
+    around.pop();
+    wrong.map_or(Ok(()), Err)
 }
 
 /// Where the modules are that a file has for its tests only: `#[cfg(test)] mod tests;`. Each is a file, or a directory.
@@ -195,30 +243,17 @@ fn defines(text: &str, word: &str) -> bool {
         let is_word =
             |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
         let before = text[..start].trim_end();
-        let introduced = ["fn", "struct", "enum", "type", "static", "const", "mut"]
-            .iter()
-            .any(|keyword| before.ends_with(keyword));
+        let introduced = [
+            "fn", "struct", "enum", "type", "static", "const", "mut", "as",
+        ]
+        .iter()
+        .any(|keyword| before.ends_with(keyword));
         if introduced && !is_word(text[end..].chars().next()) {
             return true;
         }
         from = end;
     }
     false
-}
-
-fn is_test(attrs: &[Attribute]) -> bool {
-    attrs.iter().any(|attr| match &attr.meta {
-        Meta::List(list) => list.path.is_ident("cfg") && name::type_text(&list.tokens) == "test",
-        _ => false,
-    })
-}
-
-fn marked<'a>(attrs: &'a [Attribute], mark: &str) -> Option<&'a Attribute> {
-    let mut attrs = attrs.iter();
-    attrs.find(|attr| {
-        let last = attr.path().segments.last();
-        last.is_some_and(|last| last.ident == mark)
-    })
 }
 
 /// The guided flows of a file.
@@ -240,44 +275,60 @@ fn guided(text: &str) -> Vec<Flow> {
         }
     }
     let mut found = Vec::new();
-    if let Ok(file) = syn::parse_file(text) {
+    if let Some(file) = parse(text) {
         gather(&file.items, &mut found);
     }
     found
 }
 
+/// The module that a file is, by its path in the package: `crate::orders`.
+fn module(path: &Path) -> String {
+    let mut words = vec!["crate".to_owned()];
+    let parts = path.with_extension("");
+    let parts = parts.iter().map(|part| part.to_string_lossy().into_owned());
+    words.extend(parts.filter(|part| !matches!(part.as_str(), "src" | "lib" | "main" | "mod")));
+    words.join("::")
+}
+
 /// A function of a file, durable or not.
 struct Function {
     ident: String,
+    /// The module, or the type, that it belongs to.
+    scope: String,
     /// Which of the two it is, with its attribute and the rest; not in a test.
     durable: Option<(tree::Item, Attribute, TokenStream)>,
     flow: Option<String>,
 }
 
 /// All functions in source order, but for those in other functions.
-fn functions(items: &[Item], in_test: bool, found: &mut Vec<Function>) {
+fn functions(items: &[Item], scope: &str, in_test: bool, found: &mut Vec<Function>) {
     for item in items {
         match item {
             Item::Mod(of) => {
                 if let Some((_, items)) = &of.content {
-                    functions(items, in_test || is_test(&of.attrs), found);
+                    let scope = format!("{scope}::{}", of.ident);
+                    functions(items, &scope, in_test || is_test(&of.attrs), found);
                 }
             }
-            Item::Fn(of) => found.push(Function::of(of, &of.attrs, &of.sig, in_test)),
+            Item::Fn(of) => found.push(Function::of(of, &of.attrs, &of.sig, scope, in_test)),
             Item::Impl(of) => {
+                let scope = &format!("{scope}::{}", name::type_text(&of.self_ty));
                 let in_test = in_test || is_test(&of.attrs);
                 let flow = marked(&of.attrs, "guided").and_then(id_of);
                 found.extend(of.items.iter().filter_map(|item| match item {
                     syn::ImplItem::Fn(of) => {
-                        let function = Function::of(of, &of.attrs, &of.sig, in_test);
+                        let function = Function::of(of, &of.attrs, &of.sig, scope, in_test);
                         Some(function.within(flow.as_ref(), of, in_test))
                     }
                     _ => None,
                 }));
             }
             Item::Trait(of) => {
+                let scope = &format!("{scope}::{}", of.ident);
                 found.extend(of.items.iter().filter_map(|item| match item {
-                    syn::TraitItem::Fn(of) => Some(Function::of(of, &of.attrs, &of.sig, in_test)),
+                    syn::TraitItem::Fn(of) => {
+                        Some(Function::of(of, &of.attrs, &of.sig, scope, in_test))
+                    }
                     _ => None,
                 }));
             }
@@ -287,12 +338,19 @@ fn functions(items: &[Item], in_test: bool, found: &mut Vec<Function>) {
 }
 
 impl Function {
-    fn of(tokens: &dyn ToTokens, attrs: &[Attribute], sig: &syn::Signature, in_test: bool) -> Self {
+    fn of(
+        tokens: &dyn ToTokens,
+        attrs: &[Attribute],
+        sig: &Signature,
+        scope: &str,
+        in_test: bool,
+    ) -> Self {
         let is_test = in_test || is_test(attrs);
         let mut items = [tree::Item::Workflow, tree::Item::Fragment].into_iter();
         let durable = items.find_map(|item| Some((item, marked(attrs, item.word())?.clone())));
         Self {
             ident: name::plain(&sig.ident.to_string()),
+            scope: scope.to_owned(),
             durable: durable
                 .filter(|_| !is_test)
                 .map(|(item, attr)| (item, attr, tokens.to_token_stream())),
@@ -320,16 +378,21 @@ impl Function {
 ///
 /// The compiler does not tell where in a text that it is given a token stands, so lines are found by looking: the first
 /// function of a name stands in the first line that begins one, and so on.
-fn durable(path: &Path, text: &str) -> Vec<Found> {
-    let Ok(file) = syn::parse_file(text) else {
+fn durable(path: &Path, text: &str, module: &str) -> Vec<Found> {
+    let Some(file) = parse(text) else {
         return Vec::new();
     };
     let mut all = Vec::new();
-    functions(&file.items, false, &mut all);
+    functions(&file.items, module, false, &mut all);
+    let mut totals: HashMap<String, usize> = HashMap::new();
+    for function in &all {
+        *totals.entry(function.ident.clone()).or_default() += 1;
+    }
     let mut counts: HashMap<String, usize> = HashMap::new();
     let mut found = Vec::new();
     for Function {
         ident,
+        scope,
         durable,
         flow,
     } in all
@@ -341,6 +404,8 @@ fn durable(path: &Path, text: &str) -> Vec<Found> {
             found.push(Found {
                 path: path.to_owned(),
                 line: lines_of(text, &ident).nth(nth).unwrap_or_default(),
+                is_alone: totals.get(&ident) == Some(&1) && lines_of(text, &ident).count() <= 1,
+                full_name: format!("{scope}::{ident}"),
                 item,
                 attr,
                 tokens,
@@ -360,329 +425,6 @@ fn lines_of(text: &str, ident: &str) -> impl Iterator<Item = usize> {
         let rest = after.strip_prefix(ident)?.trim_start();
         rest.starts_with(['(', '<']).then_some(index + 1)
     })
-}
-
-impl Index {
-    fn add(&mut self, items: &[Item]) {
-        for item in items {
-            match item {
-                Item::Mod(of) if !is_test(&of.attrs) => {
-                    if let Some((_, items)) = &of.content {
-                        self.add(items);
-                    }
-                }
-                Item::Fn(of) => self.function(&of.attrs, &of.sig),
-                Item::Impl(of) => {
-                    for item in &of.items {
-                        if let syn::ImplItem::Fn(function) = item {
-                            self.function(&function.attrs, &function.sig);
-                        }
-                    }
-                }
-                Item::Trait(of) => {
-                    for item in &of.items {
-                        if let syn::TraitItem::Fn(function) = item {
-                            self.function(&function.attrs, &function.sig);
-                        }
-                    }
-                }
-                Item::Static(of) => self.channel(&of.ident, &of.ty),
-                Item::Const(of) => self.channel(&of.ident, &of.ty),
-                Item::Struct(of) => {
-                    let shape = fields(&of.fields, &of.attrs);
-                    self.ty(&of.ident, &of.attrs, &of.generics, shape);
-                }
-                Item::Enum(of) => {
-                    let variants = of
-                        .variants
-                        .iter()
-                        .filter(|variant| !is_skipped(&variant.attrs));
-                    let variants = variants.map(|variant| Variant {
-                        name: renamed(&variant.attrs)
-                            .unwrap_or_else(|| name::plain(&variant.ident.to_string())),
-                        shape: fields(&variant.fields, &[]),
-                        aliases: aliases(&variant.attrs),
-                    });
-                    let shape = Shape::Enum(variants.collect());
-                    self.ty(&of.ident, &of.attrs, &of.generics, shape);
-                }
-                Item::Type(of) if of.generics.params.is_empty() => {
-                    let name = of.ident.to_string();
-                    let alias = TypeDef {
-                        name: name.clone(),
-                        serde: Vec::new(),
-                        shape: Shape::Alias(name::type_text(&of.ty)),
-                        line: 0,
-                    };
-                    define(&mut self.types, name, alias);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// What a durable call of it records; what any other async function gives is recorded where a step in place calls it.
-    fn function(&mut self, attrs: &[Attribute], sig: &syn::Signature) {
-        let marks = ["fragment", "stage", "leave"];
-        let is_fragment = marks.iter().any(|mark| marked(attrs, mark).is_some());
-        if is_fragment || sig.asyncness.is_none() && marked(attrs, "step").is_none() {
-            return;
-        }
-        let gives = match &sig.output {
-            ReturnType::Default => "()".to_owned(),
-            ReturnType::Type(_, ty) => name::ok_type(ty).unwrap_or_else(|| name::type_text(ty)),
-        };
-        define(&mut self.calls, name::plain(&sig.ident.to_string()), gives);
-    }
-
-    fn channel(&mut self, ident: &syn::Ident, ty: &Type) {
-        let Type::Path(path) = ty else { return };
-        let Some(last) = path.path.segments.last() else {
-            return;
-        };
-        if last.ident != "Channel" {
-            return;
-        }
-        if let PathArguments::AngleBracketed(given) = &last.arguments
-            && let Some(GenericArgument::Type(message)) = given.args.first()
-        {
-            define(
-                &mut self.channels,
-                ident.to_string(),
-                name::type_text(message),
-            );
-        }
-    }
-
-    fn ty(
-        &mut self,
-        ident: &syn::Ident,
-        attrs: &[Attribute],
-        generics: &syn::Generics,
-        shape: Shape,
-    ) {
-        let name = name::plain(&ident.to_string());
-        // One that reads itself by hand says nothing by its fields, and of a generic one they are not known.
-        if !derives(attrs) || generics.type_params().next().is_some() {
-            if let Some(defined) = self.types.get_mut(&name) {
-                *defined = Defined::Often;
-            }
-            return;
-        }
-        let defined = TypeDef {
-            name: name.clone(),
-            serde: container(attrs),
-            shape,
-            line: 0,
-        };
-        define(&mut self.types, name, defined);
-    }
-
-    /// The names that what is known of this one is made of.
-    fn words_of(&self, word: &str) -> Vec<String> {
-        let mut words = Vec::new();
-        let texts = [self.calls.get(word), self.channels.get(word)];
-        for text in texts.into_iter().flatten() {
-            if let Defined::Once(text) = text {
-                words_in(text, &mut words);
-            }
-        }
-        if let Some(Defined::Once(defined)) = self.types.get(word) {
-            words_of_shape(&defined.shape, &mut words);
-        }
-        words
-    }
-
-    /// The types that these are made of and that are defined here, by name.
-    pub(crate) fn types_in(&self, texts: &[String]) -> Vec<TypeDef> {
-        let mut words = Vec::new();
-        for text in texts {
-            words_in(text, &mut words);
-        }
-        let mut types: Vec<TypeDef> = Vec::new();
-        while let Some(word) = words.pop() {
-            if types.iter().any(|defined| defined.name == word) {
-                continue;
-            }
-            if let Some(Defined::Once(defined)) = self.types.get(&word) {
-                words_of_shape(&defined.shape, &mut words);
-                types.push(defined.clone());
-            }
-        }
-        types.sort_by(|one, other| one.name.cmp(&other.name));
-        types
-    }
-}
-
-impl tree::Types for Index {
-    fn of_call(&self, path: &str) -> Option<String> {
-        once(self.calls.get(path.rsplit([':', '.']).next()?))
-    }
-
-    fn of_channel(&self, path: &str) -> Option<String> {
-        once(self.channels.get(path.rsplit(':').next()?))
-    }
-}
-
-fn once(defined: Option<&Defined<String>>) -> Option<String> {
-    match defined? {
-        Defined::Once(text) => Some(text.clone()),
-        Defined::Often => None,
-    }
-}
-
-fn define<T: PartialEq>(table: &mut HashMap<String, Defined<T>>, name: String, defined: T) {
-    match table.get_mut(&name) {
-        // Two that say the same are as good as one.
-        Some(Defined::Once(before)) if *before == defined => {}
-        Some(before) => *before = Defined::Often,
-        None => {
-            table.insert(name, Defined::Once(defined));
-        }
-    }
-}
-
-/// The names in a type's text.
-fn words_in(text: &str, words: &mut Vec<String>) {
-    let found = text.split(|char: char| !char.is_alphanumeric() && char != '_');
-    words.extend(found.filter(|word| !word.is_empty()).map(str::to_owned));
-}
-
-fn words_of_shape(shape: &Shape, words: &mut Vec<String>) {
-    match shape {
-        Shape::Unit => {}
-        Shape::Alias(text) => words_in(text, words),
-        Shape::Tuple(types) => types.iter().for_each(|text| words_in(text, words)),
-        Shape::Struct(members) => members
-            .iter()
-            .for_each(|member| words_in(&member.ty, words)),
-        Shape::Enum(variants) => {
-            for variant in variants {
-                words_of_shape(&variant.shape, words);
-            }
-        }
-    }
-}
-
-fn fields(fields: &Fields, of: &[Attribute]) -> Shape {
-    let all_optional = container(of).iter().any(|said| said.starts_with("default"));
-    match fields {
-        Fields::Unit => Shape::Unit,
-        Fields::Unnamed(list) => {
-            let types = list
-                .unnamed
-                .iter()
-                .filter(|field| !is_skipped(&field.attrs));
-            Shape::Tuple(types.map(|field| name::type_text(&field.ty)).collect())
-        }
-        Fields::Named(list) => {
-            let read = list.named.iter().filter(|field| !is_skipped(&field.attrs));
-            let members = read.map(|field| {
-                let own = field
-                    .ident
-                    .as_ref()
-                    .map(|ident| name::plain(&ident.to_string()));
-                let ty = name::type_text(&field.ty);
-                let said = serde(&field.attrs);
-                let says = |word: &str| {
-                    said.iter()
-                        .any(|said| said == word || said.starts_with(&format!("{word}=")))
-                };
-                // Read by something else than the type's own way.
-                let by_hand = said.iter().find(|said| {
-                    said.starts_with("with=") || said.starts_with("deserialize_with=")
-                });
-                let is_flat = says("flatten");
-                Member {
-                    name: renamed(&field.attrs).or(own).unwrap_or_default(),
-                    is_optional: all_optional
-                        || is_flat
-                        || says("default")
-                        || by_hand.is_none()
-                            && (ty.starts_with("Option<") || ty.contains("::Option<")),
-                    ty: match by_hand {
-                        Some(by) => format!("{ty} {by}"),
-                        None => ty,
-                    },
-                    aliases: aliases(&field.attrs),
-                }
-            });
-            Shape::Struct(members.collect())
-        }
-    }
-}
-
-fn derives(attrs: &[Attribute]) -> bool {
-    attrs.iter().any(|attr| match &attr.meta {
-        Meta::List(list) if list.path.is_ident("derive") => {
-            let mut words = Vec::new();
-            words_in(&name::type_text(&list.tokens), &mut words);
-            words.iter().any(|word| word == "Deserialize")
-        }
-        _ => false,
-    })
-}
-
-/// What stands in the `#[serde(..)]`s, each in one spelling: `rename="id"`.
-fn serde(attrs: &[Attribute]) -> Vec<String> {
-    let lists = attrs.iter().filter_map(|attr| match &attr.meta {
-        Meta::List(list) if list.path.is_ident("serde") => Some(name::type_text(&list.tokens)),
-        _ => None,
-    });
-    lists.flat_map(|list| super::types::split(&list)).collect()
-}
-
-/// What on a type decides how it is read.
-fn container(attrs: &[Attribute]) -> Vec<String> {
-    const DECIDES: &[&str] = &[
-        "rename_all",
-        "rename_all_fields",
-        "tag",
-        "content",
-        "untagged",
-        "transparent",
-        "default",
-        "deny_unknown_fields",
-        "from",
-        "try_from",
-        "remote",
-    ];
-    let mut said = serde(attrs);
-    said.retain(|said| DECIDES.contains(&said.split(['=', '(']).next().unwrap_or_default()));
-    said.sort();
-    said
-}
-
-fn valued(said: &str, word: &str) -> Option<String> {
-    let value = said.strip_prefix(word)?.strip_prefix('=')?;
-    Some(value.trim_matches('"').to_owned())
-}
-
-fn renamed(attrs: &[Attribute]) -> Option<String> {
-    serde(attrs).iter().find_map(|said| {
-        let both = said
-            .strip_prefix("rename(")
-            .and_then(|said| said.strip_suffix(')'));
-        match both {
-            Some(both) => super::types::split(both)
-                .iter()
-                .find_map(|said| valued(said, "deserialize")),
-            None => valued(said, "rename"),
-        }
-    })
-}
-
-fn aliases(attrs: &[Attribute]) -> Vec<String> {
-    serde(attrs)
-        .iter()
-        .filter_map(|said| valued(said, "alias"))
-        .collect()
-}
-
-fn is_skipped(attrs: &[Attribute]) -> bool {
-    serde(attrs)
-        .iter()
-        .any(|said| said == "skip" || said == "skip_deserializing")
 }
 
 #[cfg(test)]

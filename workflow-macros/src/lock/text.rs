@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::tree::{Body, Input, Item, Origin, Part, Section, Site};
+use super::tree::{Body, Carried, Input, Item, Origin, Part, Section, Site};
 use super::types::{Member, Shape, TypeDef};
 
 /// What this writes. A lock that says a higher number was written by a later version of this library.
@@ -89,7 +89,7 @@ fn print_parts(parts: &[Part], depth: usize, text: &mut String) {
             Part::Leaves => {
                 let _ = writeln!(text, "{}leaves", pad(depth));
             }
-            Part::Choice { gates, arms } => {
+            Part::Choice { gates, arms, .. } => {
                 let _ = write!(text, "{}choice", pad(depth));
                 if !gates.is_empty() {
                     let _ = write!(text, " by {}", gates.join(", "));
@@ -103,7 +103,8 @@ fn print_parts(parts: &[Part], depth: usize, text: &mut String) {
             Part::Site(site) => {
                 let _ = write!(text, "{}", pad(depth));
                 print_site(site, text);
-                if let Some(gives) = &site.gives {
+                let carries = site.carried.as_deref().and_then(carried_types);
+                if let Some(gives) = site.gives.as_ref().or(carries.as_ref()) {
                     let _ = write!(text, " -> {gives}");
                 }
                 text.push('\n');
@@ -120,6 +121,19 @@ fn print_parts(parts: &[Part], depth: usize, text: &mut String) {
     }
 }
 
+/// The type of what a loop carries, `_` where it is not known; nothing where nothing is.
+fn carried_types(carried: &[Carried]) -> Option<String> {
+    carried.iter().find(|local| local.ty.is_some())?;
+    let types = carried.iter();
+    let types: Vec<&str> = types
+        .map(|local| local.ty.as_deref().unwrap_or("_"))
+        .collect();
+    Some(match types.as_slice() {
+        [only] => (*only).to_owned(),
+        types => format!("({})", types.join(", ")),
+    })
+}
+
 /// A site in its line, without its type.
 pub(super) fn print_site(site: &Site, text: &mut String) {
     let _ = write!(text, "{} {}", site.kind, site.name);
@@ -131,19 +145,24 @@ pub(super) fn print_site(site: &Site, text: &mut String) {
     say("of", &site.of);
     let channels = (!site.channels.is_empty()).then(|| site.channels.join(","));
     say("on", &channels);
-    say(
-        "carry",
-        &site.carried.as_ref().map(|locals| locals.join(",")),
-    );
+    say("carry", &site.carried.as_deref().map(names));
     say("latest", &site.latest.map(|latest| latest.to_string()));
     say("was", &site.was);
     say("to", &site.to);
     if site.has_undo {
         text.push_str(" undo");
     }
+    if site.is_keyed {
+        text.push_str(" keyed");
+    }
     if let Some(cfg) = &site.cfg {
         let _ = write!(text, " cfg({cfg})");
     }
+}
+
+fn names(carried: &[Carried]) -> String {
+    let names: Vec<&str> = carried.iter().map(|local| local.name.as_str()).collect();
+    names.join(",")
 }
 
 /// A line with what is indented under it.
@@ -170,6 +189,8 @@ impl Lock {
     /// # Errors
     /// With the first line that cannot be read.
     pub(crate) fn parse(text: &str) -> Result<Self, Unreadable> {
+        // An editor may have put a mark at its beginning.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = nested(text)?.into_iter();
         let first = lines.next().ok_or(Unreadable {
             line: 1,
@@ -195,7 +216,15 @@ impl Lock {
                 "fragment" => Item::Fragment,
                 "guided" => Item::Guided,
                 "type" => {
-                    lock.types.push(read_type(&line, rest)?);
+                    let defined = read_type(&line, rest)?;
+                    let mut types = lock.types.iter();
+                    if let Some(before) = types.find(|before| before.name == defined.name) {
+                        let (name, first) = (&defined.name, before.line);
+                        return Err(
+                            line.wrong(format!("`{name}` has a section already, in line {first}"))
+                        );
+                    }
+                    lock.types.push(defined);
                     continue;
                 }
                 _ => {
@@ -253,6 +282,23 @@ fn close<'a>(open: &mut Vec<Line<'a>>, ended: &mut Vec<Line<'a>>, to: usize) {
     }
 }
 
+/// How deep types may stand in each other: they are read by going into them.
+const DEEP: usize = 100;
+
+/// How many brackets are open at most.
+fn deepest(text: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    for char in text.chars() {
+        match char {
+            '(' | '[' | '<' | '{' => open += 1,
+            ')' | ']' | '>' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}
+
 /// The lines that say something, each with those that are indented under it.
 fn nested(text: &str) -> Result<Vec<Line<'_>>, Unreadable> {
     // The line that stands open at each level, and all that ended at level 0.
@@ -261,7 +307,7 @@ fn nested(text: &str) -> Result<Vec<Line<'_>>, Unreadable> {
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         let said = line.trim();
-        if ["<<<<<<<", "=======", ">>>>>>>"]
+        if ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
             .iter()
             .any(|mark| said.starts_with(mark))
         {
@@ -276,8 +322,13 @@ fn nested(text: &str) -> Result<Vec<Line<'_>>, Unreadable> {
         if spaces % 2 != 0
             || line.trim_start().len() != line.trim_start_matches(' ').len()
             || depth > open.len()
+            || depth > 2 * DEEP
         {
             let why = "two spaces indent by a level".to_owned();
+            return Err(Unreadable { line: number, why });
+        }
+        if deepest(said) > DEEP {
+            let why = "nothing is nested as deep as this".to_owned();
             return Err(Unreadable { line: number, why });
         }
         close(&mut open, &mut ended, depth);
@@ -309,6 +360,7 @@ fn read_parts<'a>(lines: impl Iterator<Item = &'a Line<'a>>) -> Result<Vec<Part>
                 Part::Choice {
                     gates: list(gates),
                     arms,
+                    conditions: Vec::new(),
                 }
             }
             _ => Part::Site(Box::new(read_site(line, word, rest)?)),
@@ -352,6 +404,7 @@ fn read_site(line: &Line<'_>, kind: &str, rest: &str) -> Result<Site, Unreadable
         of: None,
         channels: Vec::new(),
         has_undo: false,
+        is_keyed: false,
         carried: None,
         latest: None,
         was: None,
@@ -365,13 +418,17 @@ fn read_site(line: &Line<'_>, kind: &str, rest: &str) -> Result<Site, Unreadable
             site.has_undo = true;
             continue;
         }
+        if word == "keyed" {
+            site.is_keyed = true;
+            continue;
+        }
         let value = words
             .next()
             .ok_or_else(|| line.wrong(format!("nothing follows `{word}`")))?;
         match word {
             "of" => site.of = Some(value.to_owned()),
             "on" => site.channels = list(value),
-            "carry" => site.carried = Some(list(value)),
+            "carry" => site.carried = Some(read_carried(line, value, site.gives.take())?),
             "latest" => {
                 let latest = value.parse();
                 site.latest = Some(latest.map_err(|_| line.wrong("`latest` is a number"))?);
@@ -399,6 +456,35 @@ fn read_site(line: &Line<'_>, kind: &str, rest: &str) -> Result<Site, Unreadable
         return Err(stray.wrong(format!("under a `{kind}` stand only `branch`es")));
     }
     Ok(site)
+}
+
+fn read_carried(
+    line: &Line<'_>,
+    names: &str,
+    types: Option<String>,
+) -> Result<Vec<Carried>, Unreadable> {
+    let names = list(names);
+    let types = match (types, names.len()) {
+        (None, many) => vec!["_".to_owned(); many],
+        (Some(only), 1) => vec![only],
+        (Some(types), _) => {
+            let inner = types
+                .strip_prefix('(')
+                .and_then(|types| types.strip_suffix(')'));
+            super::types::split(inner.unwrap_or_default())
+        }
+    };
+    if types.len() != names.len() {
+        return Err(line.wrong("there is not one type for each local that is carried"));
+    }
+    let both = names.into_iter().zip(types);
+    Ok(both
+        .map(|(name, ty)| Carried {
+            name,
+            ty: (ty != "_").then_some(ty),
+            origin: line.origin(),
+        })
+        .collect())
 }
 
 fn read_type(line: &Line<'_>, rest: &str) -> Result<TypeDef, Unreadable> {

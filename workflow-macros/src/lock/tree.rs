@@ -2,8 +2,9 @@
 
 use syn::Attribute;
 
+use super::types::DETACHED;
 use crate::diagnostics::Place;
-use crate::model::{self, Details, Jump, Kind, Walked, has_site, name};
+use crate::model::{self, Condition, Details, Hint, Jump, Kind, Walked, has_site, name};
 
 /// A function that is locked.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub(crate) enum Part {
     Choice {
         gates: Vec<String>,
         arms: Vec<Vec<Part>>,
+        /// When each arm is taken, in the code.
+        conditions: Vec<Condition>,
     },
     Leaves,
 }
@@ -63,12 +66,23 @@ pub(crate) struct Site {
     pub(crate) of: Option<String>,
     pub(crate) channels: Vec<String>,
     pub(crate) has_undo: bool,
-    pub(crate) carried: Option<Vec<String>>,
+    /// Its iterations or items are known by keys, and not by numbers.
+    pub(crate) is_keyed: bool,
+    pub(crate) carried: Option<Vec<Carried>>,
     pub(crate) latest: Option<u32>,
     pub(crate) was: Option<String>,
     pub(crate) to: Option<String>,
     pub(crate) cfg: Option<String>,
     pub(crate) bodies: Vec<Body>,
+    pub(crate) origin: Origin,
+}
+
+/// A local that a loop carries.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) name: String,
+    /// Where that can be read.
+    pub(crate) ty: Option<String>,
     pub(crate) origin: Origin,
 }
 
@@ -105,12 +119,18 @@ impl Origin {
     }
 }
 
-/// What a site's value is, where only another file tells.
+/// What only another file tells of types.
 pub(crate) trait Types {
     /// The type that a call of this path gives.
     fn of_call(&self, path: &str) -> Option<String>;
+    /// What a call of this path is: `step`, `fragment` or `child`.
+    fn kind_of_call(&self, path: &str) -> Option<&'static str>;
     /// The type of this channel's messages.
     fn of_channel(&self, path: &str) -> Option<String>;
+    /// The type that a function returns: `start`, `Cursor::new`; or the `T` of the `Result<T>` that it does.
+    fn of_function(&self, path: &str, is_tried: bool) -> Option<String>;
+    /// The type that is made by this path: a struct, or the enum of a variant.
+    fn of_made(&self, path: &str) -> Option<String>;
 }
 
 /// No other file is looked at.
@@ -121,28 +141,82 @@ impl Types for Unseen {
         None
     }
 
+    fn kind_of_call(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
     fn of_channel(&self, _: &str) -> Option<String> {
         None
+    }
+
+    fn of_function(&self, _: &str, _: bool) -> Option<String> {
+        None
+    }
+
+    fn of_made(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// The type that a hint leads to.
+fn hinted(hint: &Hint, types: &dyn Types) -> Option<String> {
+    match hint {
+        Hint::Type(text) => Some(text.clone()),
+        Hint::Call(path) => types.of_call(path),
+        Hint::Function { path, is_tried } => types.of_function(path, *is_tried),
+        Hint::Made(path) => types.of_made(path),
+        Hint::Of(head, list) => {
+            let list: Option<Vec<_>> = list.iter().map(|hint| hinted(hint, types)).collect();
+            let list = list?.join(", ");
+            Some(match *head {
+                "()" => format!("({list})"),
+                head => format!("{head}<{list}>"),
+            })
+        }
     }
 }
 
 /// The body of a function that was walked.
 pub(crate) fn parts(walked: &Walked, outline: &[model::Part], types: &dyn Types) -> Vec<Part> {
-    let part = |part: &model::Part| match part {
-        // With a label it may leave a block, and what stands after that goes on.
-        model::Part::Leaves(Jump::Break(Some(_))) => None,
+    parts_in(walked, outline, types, &mut Vec::new())
+}
+
+/// The same, within these loops.
+fn parts_in(
+    walked: &Walked,
+    outline: &[model::Part],
+    types: &dyn Types,
+    loops: &mut Vec<String>,
+) -> Vec<Part> {
+    let mut part = |part: &model::Part| match part {
+        // It may leave a block, and what stands after that goes on.
+        model::Part::Leaves(Jump::Break(Some(label))) if !loops.contains(label) => None,
         model::Part::Leaves(_) => Some(Part::Leaves),
-        // What is recorded does not tell which arm was taken, where none records anything.
-        model::Part::Choice { arms, .. } if !arms.iter().any(|arm| has_site(arm)) => None,
-        model::Part::Choice { gates, arms } => Some(Part::Choice {
-            gates: gates.clone(),
-            arms: arms.iter().map(|arm| parts(walked, arm, types)).collect(),
-        }),
+        // What is recorded does not tell which arm was taken, where none records anything; a version does.
+        model::Part::Choice { arms, gates, .. }
+            if gates.is_empty() && !arms.iter().any(|arm| has_site(arm)) =>
+        {
+            None
+        }
+        model::Part::Choice {
+            gates,
+            arms,
+            conditions,
+        } => {
+            let arms = arms.iter();
+            let arms = arms.map(|arm| parts_in(walked, arm, types, loops));
+            Some(Part::Choice {
+                gates: gates.clone(),
+                arms: arms.collect(),
+                conditions: conditions.clone(),
+            })
+        }
         model::Part::Site { index, bodies } => {
-            Some(Part::Site(Box::new(site(walked, *index, bodies, types))))
+            let site = site(walked, *index, bodies, types, loops);
+            Some(Part::Site(Box::new(site)))
         }
     };
-    outline.iter().filter_map(part).collect()
+    outline.iter().filter_map(&mut part).collect()
 }
 
 pub(super) fn site(
@@ -150,6 +224,7 @@ pub(super) fn site(
     index: usize,
     bodies: &[model::Body],
     types: &dyn Types,
+    loops: &mut Vec<String>,
 ) -> Site {
     let found = &walked.sites[index];
     let Details {
@@ -157,6 +232,8 @@ pub(super) fn site(
         gives,
         channels,
         carried,
+        is_keyed,
+        is_detached,
         is_endless: _,
         latest,
         was,
@@ -164,6 +241,7 @@ pub(super) fn site(
         branches,
     } = &found.details;
     let gives = gives.clone().or_else(|| match (found.kind, calls) {
+        _ if *is_detached => Some(DETACHED.to_owned()),
         (Kind::Call | Kind::Step, Some(path)) => types.of_call(path),
         (Kind::Recv, _) => types.of_channel(channels.first()?),
         _ => None,
@@ -172,29 +250,53 @@ pub(super) fn site(
         let last = path.rsplit([':', '.']).next()?;
         (last != found.name).then(|| last.to_owned())
     });
+    if found.kind == Kind::Loop {
+        loops.push(found.name.clone());
+    }
     let bodies = bodies.iter().map(|body| {
         let named = branches
             .iter()
             .find(|(name, _)| Some(name) == body.branch.as_ref());
         Body {
             branch: body.branch.clone(),
-            parts: parts(walked, &body.parts, types),
+            parts: parts_in(walked, &body.parts, types, loops),
             origin: Origin::Code(named.map_or(found.place, |(_, place)| *place)),
         }
     });
+    let kind = match (found.kind, calls) {
+        (Kind::Call, Some(path)) => types.kind_of_call(path),
+        // What is only given another name by `#[step(name = ..)]` is what it was. A method may be another of that name.
+        (Kind::Step, Some(path)) => match types.kind_of_call(path) {
+            Some("fragment" | "child") if path.starts_with('.') => Some("call"),
+            kind => kind,
+        },
+        _ => None,
+    };
+    let bodies: Vec<Body> = bodies.collect();
+    if found.kind == Kind::Loop {
+        loops.pop();
+    }
     Site {
-        kind: found.kind.word().to_owned(),
+        kind: kind.unwrap_or(found.kind.word()).to_owned(),
         name: found.name.clone(),
         gives,
         of,
         channels: channels.clone(),
         has_undo: walked.undos.iter().any(|undo| undo.path == found.path),
-        carried: carried.clone(),
+        is_keyed: *is_keyed,
+        carried: carried.as_ref().map(|carried| {
+            let carried = carried.iter().map(|local| Carried {
+                name: local.name.clone(),
+                ty: local.ty.as_ref().and_then(|hint| hinted(hint, types)),
+                origin: Origin::Code(local.place),
+            });
+            carried.collect()
+        }),
         latest: *latest,
         was: was.map(str::to_owned),
         to: to.clone(),
         cfg: condition(&found.cfg),
-        bodies: bodies.collect(),
+        bodies,
         origin: Origin::Code(found.place),
     }
 }

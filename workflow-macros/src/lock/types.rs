@@ -44,21 +44,56 @@ pub(crate) struct Variant {
     pub(crate) aliases: Vec<String>,
 }
 
+/// A name in a payload; in quotes where it is not like one in Rust.
+fn print_name(name: &str) -> String {
+    if !name.is_empty() && name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        format!("{name:?}")
+    }
+}
+
+fn is_plain(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-')
+}
+
+/// Reads a name from the beginning of a text; gives what follows.
+fn read_name(text: &str) -> Option<(String, &str)> {
+    if text.starts_with('"') {
+        let end = closing_quote(text)?;
+        let name: syn::LitStr = syn::parse_str(&text[..=end]).ok()?;
+        return Some((name.value(), &text[end + 1..]));
+    }
+    let end = text.find(|char| !is_plain(char)).unwrap_or(text.len());
+    (end > 0).then(|| (text[..end].to_owned(), &text[end..]))
+}
+
+/// Where the `"` stands that ends the text which begins here with one.
+fn closing_quote(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.char_indices().skip(1).find_map(|(at, char)| {
+        let ends = char == '"' && !is_escaped;
+        is_escaped = char == '\\' && !is_escaped;
+        ends.then_some(at)
+    })
+}
+
 impl Member {
     /// `note?: String`
     pub(crate) fn print(&self) -> String {
         let mark = if self.is_optional { "?" } else { "" };
-        format!("{}{mark}: {}", self.name, self.ty)
+        format!("{}{mark}: {}", print_name(&self.name), self.ty)
     }
 
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let (name, ty) = text.trim().split_once(": ")?;
-        let (name, is_optional) = match name.strip_suffix('?') {
-            Some(name) => (name, true),
-            None => (name, false),
+        let (name, rest) = read_name(text.trim())?;
+        let (rest, is_optional) = match rest.strip_prefix('?') {
+            Some(rest) => (rest, true),
+            None => (rest, false),
         };
+        let ty = rest.strip_prefix(": ")?;
         Some(Self {
-            name: name.to_owned(),
+            name,
             ty: ty.to_owned(),
             is_optional,
             aliases: Vec::new(),
@@ -69,7 +104,7 @@ impl Member {
 impl Variant {
     /// `Paid(Money)`, `Failed { code: u32 }`, `Late`
     pub(crate) fn print(&self) -> String {
-        let mut text = self.name.clone();
+        let mut text = print_name(&self.name);
         match &self.shape {
             Shape::Tuple(types) => {
                 let _ = write!(text, "({})", types.join(", "));
@@ -84,18 +119,20 @@ impl Variant {
     }
 
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let (name, shape) = if let Some((name, members)) = text.split_once(" { ") {
-            let members = split(members.strip_suffix('}')?.trim_end());
+        let (name, rest) = read_name(text.trim())?;
+        let shape = if let Some(members) = rest.strip_prefix(" {") {
+            let members = split(members.strip_suffix('}')?.trim());
             let members = members.iter().map(|member| Member::read(member));
-            (name, Shape::Struct(members.collect::<Option<_>>()?))
-        } else if let Some((name, types)) = text.split_once('(') {
-            (name, Shape::Tuple(split(types.strip_suffix(')')?)))
+            Shape::Struct(members.collect::<Option<_>>()?)
+        } else if let Some(types) = rest.strip_prefix('(') {
+            Shape::Tuple(split(types.strip_suffix(')')?))
+        } else if rest.is_empty() {
+            Shape::Unit
         } else {
-            (text, Shape::Unit)
+            return None;
         };
         Some(Self {
-            name: name.to_owned(),
+            name,
             shape,
             aliases: Vec::new(),
         })
@@ -106,8 +143,14 @@ impl Variant {
 pub(crate) fn split(text: &str) -> Vec<String> {
     let (mut depth, mut list, mut item) = (0_usize, Vec::new(), String::new());
     let mut before = ' ';
-    for char in text.chars() {
+    let mut quoted_to = None;
+    for (at, char) in text.char_indices() {
+        if quoted_to.is_some_and(|end| at <= end) {
+            item.push(char);
+            continue;
+        }
         match char {
+            '"' => quoted_to = closing_quote(&text[at..]).map(|end| at + end),
             '<' | '(' | '[' | '{' => depth += 1,
             // Not that of a `->`.
             '>' if before == '-' => {}
@@ -127,6 +170,12 @@ pub(crate) fn split(text: &str) -> Vec<String> {
         .map(|item| item.trim().to_owned())
         .filter(|item| !item.is_empty())
         .collect()
+}
+
+/// The names in a type's text.
+pub(crate) fn words_in(text: &str, words: &mut Vec<String>) {
+    let found = text.split(|char: char| !char.is_alphanumeric() && char != '_');
+    words.extend(found.filter(|word| !word.is_empty()).map(str::to_owned));
 }
 
 /// Where the `)` of a parenthesis that is open already stands.
@@ -204,6 +253,15 @@ impl Tables<'_> {
                 None => None,
             };
         }
+        // A run that nobody waits for gives nothing that is read.
+        if old.is_open() || new.is_open() || new.head == DETACHED {
+            return None;
+        }
+        // Of what is made by `Wrapper::default()` the arguments are not written.
+        let is_bare = old.args.is_empty() || new.args.is_empty();
+        if old.head == new.head && is_bare && (old_def, new_def) == (None, None) {
+            return None;
+        }
         let same = old.head == new.head
             || widens(&old.head, &new.head)
             || is_list(&old.head) && is_list(&new.head)
@@ -275,7 +333,20 @@ impl Tables<'_> {
                         "`{of}` has a new field `{name}`, which no recorded value has"
                     ));
                 }
-                None => {}
+                None => {
+                    // It reads as if it had been left out, and what was recorded is lost.
+                    let is_gone = |old: &&Member| {
+                        new.iter()
+                            .all(|new| new.name != old.name && !new.aliases.contains(&old.name))
+                    };
+                    let mut gone = old.iter().filter(is_gone);
+                    if let Some(before) = gone.find(|old| old.ty == member.ty) {
+                        let before = &before.name;
+                        return Some(format!(
+                            "`{of}` has `{name}` where it had `{before}`, under which it is recorded"
+                        ));
+                    }
+                }
                 Some(before) if before.is_optional && !member.is_optional => {
                     return Some(format!(
                         "the field `{name}` of `{of}` may be missing in recorded values"
@@ -309,17 +380,30 @@ struct Ty {
 impl Ty {
     fn read(text: &str) -> Self {
         let text = text.trim();
+        // Read by a function: equal to what is read by the same.
+        for by in [" with=", " deserialize_with="] {
+            if let Some((ty, function)) = text.split_once(by) {
+                return Self {
+                    head: format!("{}{by}{function}", Self::read(ty).text()),
+                    args: Vec::new(),
+                };
+            }
+        }
         if let Some(inner) = text
             .strip_prefix('(')
             .and_then(|text| text.strip_suffix(')'))
         {
-            return Self::of("()", inner);
+            let args = split(inner);
+            return match args.as_slice() {
+                [only] if !inner.trim_end().ends_with(',') => Self::read(only),
+                _ => Self::of("()", inner),
+            };
         }
         if let Some(inner) = text
             .strip_prefix('[')
             .and_then(|text| text.strip_suffix(']'))
         {
-            return match inner.split_once(';') {
+            return match inner.rsplit_once(';') {
                 Some((item, many)) => Self {
                     head: format!("[;{}]", many.trim()),
                     args: vec![Self::read(item)],
@@ -330,7 +414,11 @@ impl Ty {
         match text.split_once('<') {
             Some((head, args)) => Self::of(last(head), args.strip_suffix('>').unwrap_or(args)),
             None => Self {
-                head: last(text).to_owned(),
+                // A `Box<str>` and a `Cow<str>` are recorded as a `String`.
+                head: match last(text) {
+                    "str" => "String".to_owned(),
+                    head => head.to_owned(),
+                },
                 args: Vec::new(),
             },
         }
@@ -357,6 +445,11 @@ impl Ty {
         }
     }
 
+    /// Nothing is said of it.
+    fn is_open(&self) -> bool {
+        self.head == "_"
+    }
+
     fn text(&self) -> String {
         let args: Vec<_> = self.args.iter().map(Self::text).collect();
         let args = args.join(", ");
@@ -370,6 +463,14 @@ impl Ty {
             head => format!("{head}<{args}>"),
         }
     }
+}
+
+/// What a child run gives that is not waited for.
+pub(crate) const DETACHED: &str = "detached";
+
+/// Whether a type is an `Option`, as `Deserialize` sees it.
+pub(crate) fn is_option(ty: &str) -> bool {
+    Ty::read(ty).head == "Option"
 }
 
 fn last(path: &str) -> &str {
@@ -480,6 +581,10 @@ mod tests {
             (
                 order.replace("type Order", "type Order serde(rename_all=\"camelCase\")"),
                 "`Order` had nothing on it, and now has `#[serde(rename_all=\"camelCase\")]`",
+            ),
+            (
+                order.replace("note?", "remark?"),
+                "`Order` has `remark` where it had `note`, under which it is recorded",
             ),
             (
                 "type Order(String)\n".to_owned(),

@@ -6,8 +6,10 @@
 //! A new kind of site is a variant of [`Kind`] here and in the library, a row in the table of `syntax::Durable` if it is a
 //! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
+mod condition;
 mod duration;
 mod guided;
+mod hints;
 pub(crate) mod name;
 mod options;
 mod outline;
@@ -22,15 +24,19 @@ use syn::Attribute;
 
 use crate::diagnostics::Place;
 
-pub(crate) use self::guided::{Code, FlowOptions, Guided, Kept, Stage, check_guided, type_name};
+pub(crate) use self::condition::Condition;
+pub(crate) use self::guided::{
+    Code, FlowOptions, Guided, Kept, Stage, check_guided, look_into_code, type_name,
+};
+pub(crate) use self::hints::{Generics, Hint, is_number};
 pub(crate) use self::options::{At, ItemOptions, Options};
 pub(crate) use self::outline::{Body, Jump, Part, has_site};
 pub(crate) use self::scope::Names;
 pub(crate) use self::signature::{
-    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, names,
-    returns_result, workflow_name,
+    Parameter, Step, Workflow, check_fragment, check_step, check_workflow, lent, returns_result,
+    workflow_name,
 };
-pub(crate) use self::walk::{Given, Undo, Walked, walk};
+pub(crate) use self::walk::{Given, Undo, Undos, Walked, walk};
 
 /// What a site does, under the same names as `Kind` of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,17 +103,30 @@ pub(crate) struct Site {
     pub(crate) details: Details,
 }
 
+/// A local that a loop carries.
+#[derive(Clone)]
+pub(crate) struct Carried {
+    pub(crate) name: String,
+    /// Where it stands in the list.
+    pub(crate) place: Place,
+    pub(crate) ty: Option<Hint>,
+}
+
 /// What the lock and the graph know of a site beside its name and kind, as far as it is written there.
 #[derive(Clone, Default)]
 pub(crate) struct Details {
     /// The path of what is called, without its arguments: `stock::reserve`, `.charge`.
     pub(crate) calls: Option<String>,
+    /// It is a child run that is not waited for.
+    pub(crate) is_detached: bool,
     /// The type of its value, where a `let` says it.
     pub(crate) gives: Option<String>,
     /// The channels it takes from or sends to.
     pub(crate) channels: Vec<String>,
     /// The locals that a loop carries.
-    pub(crate) carried: Option<Vec<String>>,
+    pub(crate) carried: Option<Vec<Carried>>,
+    /// Its iterations or items are known by keys.
+    pub(crate) is_keyed: bool,
     /// A loop that only a jump leaves.
     pub(crate) is_endless: bool,
     /// The version that new runs get, where it is a number.

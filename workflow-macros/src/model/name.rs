@@ -118,6 +118,17 @@ pub(crate) fn called(expr: &Expr) -> Option<String> {
     }
 }
 
+/// Whether a call is one of a child run that is not waited for.
+pub(crate) fn is_detached(expr: &Expr) -> bool {
+    match peel(expr) {
+        Expr::MethodCall(call) => {
+            call.method == "detach" && call.args.is_empty()
+                || call.method == "id" && is_detached(&call.receiver)
+        }
+        _ => false,
+    }
+}
+
 /// A path as text, without what stands in `<>`.
 pub(crate) fn path(expr: &Expr) -> Option<String> {
     let expr = match peel(expr) {

@@ -29,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) infallible: bool,
     /// What takes its effect back.
     pub(crate) undo: Option<Expr>,
+    /// The guided flow has the undo, and here it is only looked at whether it fits.
+    pub(crate) undone_by_flow: bool,
     /// The crate, when it is said: `crate = wf`.
     pub(crate) krate: Option<syn::Path>,
     calls: Vec<TokenStream>,
@@ -141,7 +143,11 @@ impl Options {
                     Err(wrong) => errors.push(span, wrong.message().with(&[&text])),
                 }
             }
-            "backoff" => self.backoff(setting, shape, errors),
+            "backoff" => {
+                let backoff = backoff(setting, shape, errors);
+                self.calls
+                    .extend(backoff.map(|backoff| quote!(.backoff(#backoff))));
+            }
             "retry_on_timeout" => {
                 if let Some(value) = flag(setting, name, errors) {
                     self.calls.push(quote!(.retry_on_timeout(#value)));
@@ -201,75 +207,6 @@ impl Options {
         }
     }
 
-    fn backoff(&mut self, setting: &Setting, shape: &str, errors: &mut Errors) {
-        let Value::Parentheses(_, tokens) = &setting.value else {
-            return errors.push(
-                setting.place(),
-                messages::OPTION_IS_NO_FLAG.with(&["backoff", shape]),
-            );
-        };
-        let parts = Settings::read(tokens.clone());
-        if let Some(broken) = &parts.broken {
-            return errors.push(broken.span(), messages::BACKOFF_SHAPE);
-        }
-        let mut list = parts.list.iter();
-        let kind = list
-            .next()
-            .filter(|kind| matches!(kind.value, Value::Nothing))
-            .map(|kind| kind.name.to_string());
-        let known: &[&str] = match kind.as_deref() {
-            Some("fixed") => &["wait", "jitter"],
-            Some("exponential") => &["initial", "factor", "max", "jitter"],
-            _ => return errors.push(setting.value_place(), messages::BACKOFF_SHAPE),
-        };
-        let default_wait = quote!(__private::millis(200));
-        let (mut initial, mut max) = (default_wait, quote!(__private::millis(30_000)));
-        let (mut factor, mut jitter) = (quote!(2.0), None);
-        let mut seen: Vec<&Ident> = Vec::new();
-        for part in list {
-            let name = part.name.to_string();
-            if !known.contains(&name.as_str()) {
-                errors.push(part.place(), messages::BACKOFF_SHAPE);
-                continue;
-            }
-            if seen.contains(&&part.name) {
-                errors.push(part.place(), messages::OPTION_REPEATED.with(&[&name]));
-                continue;
-            }
-            seen.push(&part.name);
-            match name.as_str() {
-                "wait" | "initial" | "max" => {
-                    let Some((text, span)) = text(part, &name, &format!("{name} = \"1s\""), errors)
-                    else {
-                        continue;
-                    };
-                    match duration::parse(&text) {
-                        Ok(millis) if name == "max" => max = quote!(__private::millis(#millis)),
-                        Ok(millis) => initial = quote!(__private::millis(#millis)),
-                        Err(wrong) => errors.push(span, wrong.message().with(&[&text])),
-                    }
-                }
-                "factor" => match number(part) {
-                    Some(value) if value >= 1.0 => factor = quote!(#value),
-                    _ => errors.push(part.value_place(), messages::BACKOFF_FACTOR),
-                },
-                _ => match number(part) {
-                    Some(value) if value >= 0.0 => jitter = Some(quote!(#value)),
-                    _ => errors.push(part.value_place(), messages::BACKOFF_JITTER),
-                },
-            }
-        }
-        let backoff = if kind.as_deref() == Some("fixed") {
-            quote!(__private::Backoff::fixed(#initial))
-        } else {
-            quote!(__private::Backoff::exponential(#initial, #factor, #max))
-        };
-        self.calls.push(match jitter {
-            None => quote!(.backoff(#backoff)),
-            Some(jitter) => quote!(.backoff(__private::Backoff { jitter: #jitter, ..#backoff })),
-        });
-    }
-
     /// `P::StepOptions::new().retries(5)..`
     pub(crate) fn tokens(&self, krate: &impl ToTokens) -> TokenStream {
         let calls = &self.calls;
@@ -277,6 +214,81 @@ impl Options {
         let calls = crate::expand::within(calls, krate);
         quote!(#krate::__private::StepOptions::new() #calls)
     }
+}
+
+/// `backoff(fixed, wait = "1s")`, as tokens of the library.
+pub(super) fn backoff(setting: &Setting, shape: &str, errors: &mut Errors) -> Option<TokenStream> {
+    let Value::Parentheses(_, tokens) = &setting.value else {
+        errors.push(
+            setting.place(),
+            messages::OPTION_IS_NO_FLAG.with(&["backoff", shape]),
+        );
+        return None;
+    };
+    let parts = Settings::read(tokens.clone());
+    if let Some(broken) = &parts.broken {
+        errors.push(broken.span(), messages::BACKOFF_SHAPE);
+        return None;
+    }
+    let mut list = parts.list.iter();
+    let kind = list
+        .next()
+        .filter(|kind| matches!(kind.value, Value::Nothing))
+        .map(|kind| kind.name.to_string());
+    let known: &[&str] = match kind.as_deref() {
+        Some("fixed") => &["wait", "jitter"],
+        Some("exponential") => &["initial", "factor", "max", "jitter"],
+        _ => {
+            errors.push(setting.value_place(), messages::BACKOFF_SHAPE);
+            return None;
+        }
+    };
+    let default_wait = quote!(__private::millis(200));
+    let (mut initial, mut max) = (default_wait, quote!(__private::millis(30_000)));
+    let (mut factor, mut jitter) = (quote!(2.0), None);
+    let mut seen: Vec<&Ident> = Vec::new();
+    for part in list {
+        let name = part.name.to_string();
+        if !known.contains(&name.as_str()) {
+            errors.push(part.place(), messages::BACKOFF_SHAPE);
+            continue;
+        }
+        if seen.contains(&&part.name) {
+            errors.push(part.place(), messages::OPTION_REPEATED.with(&[&name]));
+            continue;
+        }
+        seen.push(&part.name);
+        match name.as_str() {
+            "wait" | "initial" | "max" => {
+                let Some((text, span)) = text(part, &name, &format!("{name} = \"1s\""), errors)
+                else {
+                    continue;
+                };
+                match duration::parse(&text) {
+                    Ok(millis) if name == "max" => max = quote!(__private::millis(#millis)),
+                    Ok(millis) => initial = quote!(__private::millis(#millis)),
+                    Err(wrong) => errors.push(span, wrong.message().with(&[&text])),
+                }
+            }
+            "factor" => match number(part) {
+                Some(value) if value >= 1.0 => factor = quote!(#value),
+                _ => errors.push(part.value_place(), messages::BACKOFF_FACTOR),
+            },
+            _ => match number(part) {
+                Some(value) if value >= 0.0 => jitter = Some(quote!(#value)),
+                _ => errors.push(part.value_place(), messages::BACKOFF_JITTER),
+            },
+        }
+    }
+    let backoff = if kind.as_deref() == Some("fixed") {
+        quote!(__private::Backoff::fixed(#initial))
+    } else {
+        quote!(__private::Backoff::exponential(#initial, #factor, #max))
+    };
+    Some(match jitter {
+        None => backoff,
+        Some(jitter) => quote!(__private::Backoff { jitter: #jitter, ..#backoff }),
+    })
 }
 
 fn contradictions(seen: &[String], settings: &Settings, errors: &mut Errors) {
@@ -449,6 +461,8 @@ pub(crate) struct ItemOptions {
     pub(crate) krate: Option<syn::Path>,
     /// The guided flow whose stage the fragment belongs to.
     pub(crate) flow: Option<String>,
+    /// It is the code of a stage: the flow has the undos of its steps.
+    pub(crate) is_body: bool,
     /// Another workflow of the crate may have its name, too.
     pub(crate) shares_name: bool,
 }
@@ -491,6 +505,7 @@ impl ItemOptions {
                     let flow = text(setting, "of", "of = \"flow\"", errors);
                     options.flow = flow.map(|(flow, _)| flow);
                 }
+                "body" if item == "fragment" => options.is_body = true,
                 "crate" => match &setting.value {
                     Value::Equals(Expr::Path(path)) => options.krate = Some(path.path.clone()),
                     _ => errors.push(setting.place(), messages::CRATE_PATH),

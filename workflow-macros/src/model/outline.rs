@@ -2,6 +2,8 @@
 //!
 //! The list of sites says what there is; this says how control goes through it. The lock compares it, the graph draws it.
 
+use super::condition::{Condition, Decided};
+
 /// A part of a body, in source order.
 #[derive(Debug)]
 pub(crate) enum Part {
@@ -12,6 +14,8 @@ pub(crate) enum Part {
         /// The paths of the `version!`s that the condition looks at.
         gates: Vec<String>,
         arms: Vec<Vec<Part>>,
+        /// When each arm is taken, where versions decide it; else empty.
+        conditions: Vec<Condition>,
     },
     /// What stands after it does not follow what stands before.
     Leaves(Jump),
@@ -40,8 +44,18 @@ pub(crate) struct Body {
 pub(super) struct Outline {
     /// The sequences around the place that is being looked at, the innermost last.
     open: Vec<Vec<Part>>,
-    /// What is bound to something that a `version!` decided, the innermost last, with the paths of those.
-    gates: Vec<(String, Vec<String>)>,
+    /// What is bound to something that a `version!` decided, the innermost last.
+    gates: Vec<Gated>,
+}
+
+/// A name that is bound to something that `version!`s decided.
+#[derive(Debug)]
+struct Gated {
+    name: String,
+    /// Their paths.
+    gates: Vec<String>,
+    /// What it is, where that can be read.
+    decided: Option<Decided>,
 }
 
 impl Outline {
@@ -94,16 +108,34 @@ impl Outline {
     }
 
     /// One of `arms` is taken here. Where none does anything durable and none leaves there is nothing to tell.
-    pub(super) fn choice(&mut self, gates: Vec<String>, arms: Vec<Vec<Part>>) {
+    pub(super) fn choice(&mut self, arms: Vec<Vec<Part>>) {
+        self.gated_choice(Vec::new(), Vec::new(), arms);
+    }
+
+    /// The same, by `version!`s: their paths, and when each arm is taken.
+    pub(super) fn gated_choice(
+        &mut self,
+        gates: Vec<String>,
+        conditions: Vec<Condition>,
+        arms: Vec<Vec<Part>>,
+    ) {
         if arms.iter().any(|arm| !arm.is_empty()) {
-            self.push(Part::Choice { gates, arms });
+            self.push(Part::Choice {
+                gates,
+                arms,
+                conditions,
+            });
         }
     }
 
     /// `name` is bound from here on to what these `version!`s decided; to nothing of that kind if there are none.
-    pub(super) fn bind(&mut self, name: String, gates: Vec<String>) {
-        if !gates.is_empty() || self.gates.iter().any(|(bound, _)| *bound == name) {
-            self.gates.push((name, gates));
+    pub(super) fn bind(&mut self, name: String, gates: Vec<String>, decided: Option<Decided>) {
+        if !gates.is_empty() || self.gates.iter().any(|gated| gated.name == name) {
+            self.gates.push(Gated {
+                name,
+                gates,
+                decided,
+            });
         }
     }
 
@@ -118,8 +150,16 @@ impl Outline {
 
     /// The `version!`s that decided what `name` is bound to.
     pub(super) fn gates_of(&self, name: &str) -> &[String] {
-        let bound = self.gates.iter().rev().find(|(bound, _)| bound == name);
-        bound.map_or(&[], |(_, gates)| gates.as_slice())
+        self.gated(name).map_or(&[], |gated| &gated.gates)
+    }
+
+    /// What `name` is, if a `version!` decided that in a way that can be read.
+    pub(super) fn decided(&self, name: &str) -> Option<&Decided> {
+        self.gated(name)?.decided.as_ref()
+    }
+
+    fn gated(&self, name: &str) -> Option<&Gated> {
+        self.gates.iter().rev().find(|gated| gated.name == name)
     }
 
     pub(super) fn finish(mut self) -> Vec<Part> {

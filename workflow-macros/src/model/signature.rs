@@ -42,18 +42,6 @@ impl Workflow {
     }
 }
 
-/// The parameters that are plain names.
-pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
-    let named = sig.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(typed) => match &*typed.pat {
-            Pat::Ident(named) => Some(named.ident.clone()),
-            _ => None,
-        },
-        FnArg::Receiver(_) => None,
-    });
-    named.collect()
-}
-
 /// A map or set that has another order on every replay.
 fn unordered(ty: &Type) -> Option<Given> {
     match ty {

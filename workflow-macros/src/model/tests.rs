@@ -18,9 +18,9 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
     };
     let walked = walk(
         &mut block,
-        super::names(&function.sig),
+        &function.sig,
         model.given(),
-        None,
+        walk::Undos::Own,
         &quote!(workflow),
         &mut errors,
     );
@@ -186,6 +186,7 @@ fn all_that_is_wrong_is_told_together_and_in_source_order() {
         "`15 minutes` is not a duration",
         "`retires` is not an option",
         "two branches of `both` are named `a`",
+        "`return` cannot leave the branch",
         "nothing durable can be done in an `async` block",
         "`uuid!` is not awaited: it is derived, and there at once",
     ];

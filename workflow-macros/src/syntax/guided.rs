@@ -35,15 +35,17 @@ pub(crate) enum Member {
 pub(crate) enum Role {
     Stage,
     Check,
+    Guard,
     Leave,
     Undo,
     ExitGuard,
 }
 
 impl Role {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Stage,
         Self::Check,
+        Self::Guard,
         Self::Leave,
         Self::Undo,
         Self::ExitGuard,
@@ -54,6 +56,7 @@ impl Role {
         match self {
             Self::Stage => "stage",
             Self::Check => "check",
+            Self::Guard => "guard",
             Self::Leave => "leave",
             Self::Undo => "undo",
             Self::ExitGuard => "exit_guard",

@@ -51,6 +51,7 @@ durables! {
     Race { word: "race", shape: "settle, paid = pay(x).await?, expired = wait(y).await?", awaited: true }
     Recv { word: "recv", shape: "paid, PAYMENT", awaited: true }
     Send { word: "send", shape: "tell, order_id, PAYMENT, value", awaited: true }
+    Guide { word: "guide", shape: "billing, Billing::default()", awaited: true }
     Attempt { word: "attempt", shape: "book, { reserve(x).await? }", awaited: true }
     Version { word: "version", shape: "new_prices, 2", awaited: true }
     Checkpoint { word: "checkpoint", shape: "begun", awaited: false }

@@ -3,7 +3,7 @@ impl Project {
     fn is_named(&self, problems: &mut Problems) {
         problems.when(self.name.is_empty(), "name", "a project needs a name");
     }
-    #[workflow::fragment(crate = workflow, of = "project")]
+    #[workflow::fragment(crate = workflow, of = "project", body)]
     async fn create(stage: Stage<Self>) -> Result<(), Failure> {
         make(stage.state().name.clone()).await?;
         Ok(())
@@ -128,6 +128,15 @@ impl workflow::guided::Guided for Project {
         ];
         workflow::guided::Graph::fixed(NODES)
     };
+    const SITES: &'static [workflow::Site] = &[
+        workflow::Site {
+            name: "make",
+            kind: workflow::Kind::Call,
+            path: "make[]/make",
+            file: ::core::file!(),
+            line: 1,
+        },
+    ];
     fn flow() -> &'static workflow::guided::Flow<Self> {
         static __WORKFLOW_FLOW: workflow::__private::OnceLock<
             workflow::guided::Flow<Project>,

@@ -39,7 +39,7 @@ impl workflow::Workflow for checkout {
         workflow::__private::Body,
         workflow::__private::ArgError,
     > {
-        #[allow(unused_variables)]
+        #[allow(unused)]
         async fn __workflow_function_as_written(__workflow_cx: workflow::__private::Cx) {
             let __workflow_cx = &__workflow_cx;
             sleep!(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
-use workflow::{Engine, Failure, sleep, step, workflow};
+use workflow::{Engine, Failure, RedbStore, sleep, step, workflow};
 
 use crate::disk::micros_each;
 
@@ -84,11 +84,20 @@ pub(crate) struct Ours {
     runtime: Runtime,
     engine: Option<Engine>,
     path: PathBuf,
+    relaxed: Option<Duration>,
 }
 
 impl Ours {
     pub(crate) fn open(path: &Path) -> Self {
         let mut ours = Self::closed(path);
+        ours.reopen();
+        ours
+    }
+
+    /// One whose commits may wait so long for their sync.
+    pub(crate) fn relaxed(path: &Path, wait: Duration) -> Self {
+        let mut ours = Self::closed(path);
+        ours.relaxed = Some(wait);
         ours.reopen();
         ours
     }
@@ -103,6 +112,7 @@ impl Ours {
             runtime,
             engine: None,
             path: path.to_owned(),
+            relaxed: None,
         }
     }
 
@@ -116,7 +126,14 @@ impl Ours {
             .workflow(replayed)
             .workflow(sleeper)
             .workflow(waits);
-        let engine = self.runtime.block_on(builder.open(&self.path));
+        let store = match self.relaxed {
+            Some(wait) => RedbStore::builder().relaxed(wait),
+            None => RedbStore::builder(),
+        };
+        let engine = self.runtime.block_on(async {
+            let store = store.open(&self.path).expect("the store opens");
+            builder.store(store).build().await
+        });
         self.engine = Some(engine.expect("the engine opens"));
         since.elapsed().as_secs_f64()
     }
@@ -239,7 +256,7 @@ impl Ours {
     /// Replays all live runs to their frontiers, from a file that was just opened and without an engine; steps and seconds.
     pub(crate) fn preflight(&mut self) -> (u64, f64) {
         self.close();
-        let store = workflow::RedbStore::open(&self.path).expect("the store opens");
+        let store = RedbStore::open(&self.path).expect("the store opens");
         let asked = Engine::builder().workflow(waits).store(store).preflight();
         let report = self.runtime.block_on(async { asked.await });
         let report = report.expect("the runs are read");

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId, type_name};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
@@ -16,10 +16,16 @@ use crate::replay::{ParkReason, Payload};
 // ----- on the way in -----
 
 /// The input of a call under construction: a JSON object with a field per parameter.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Input {
     json: Vec<u8>,
     error: Option<InputError>,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Input {
@@ -117,7 +123,7 @@ impl<T> Parameter<T> {
         Self {
             name,
             write: Input::field::<T>,
-            read: Args::input::<T>,
+            read: read_argument::<T>,
         }
     }
 
@@ -137,6 +143,8 @@ pub struct Args {
     run: Arc<Run>,
     input: Bytes,
     states: Arc<States>,
+    /// Where it is noted what was read, if anybody asks.
+    noted: Option<Arc<Noted>>,
 }
 
 opaque_debug!(Args);
@@ -159,7 +167,19 @@ impl Args {
                 source,
             )
         })?;
-        Ok(Self { run, input, states })
+        Ok(Self {
+            run,
+            input,
+            states,
+            noted: None,
+        })
+    }
+
+    /// The same, noting in `noted` what is read.
+    #[cfg(feature = "engine")]
+    pub(crate) fn noting(mut self, noted: Arc<Noted>) -> Self {
+        self.noted = Some(noted);
+        self
     }
 
     /// The argument of a parameter. One that is not in the input decodes as `null` does, so that an `Option` may be
@@ -237,6 +257,23 @@ impl ArgError {
         }
     }
 
+    /// What is said to whoever gave the input.
+    #[cfg(feature = "engine")]
+    pub(crate) fn refusal(&self) -> String {
+        let Self {
+            name,
+            type_name,
+            source,
+            ..
+        } = self;
+        match self.missing {
+            Missing::Input => {
+                format!("the argument `{name}` is not a `{type_name}`: {source}")
+            }
+            Missing::State => format!("{self}: {source}"),
+        }
+    }
+
     /// How the run is parked because of it.
     pub fn park(&self) -> Park {
         let reason = match self.missing {
@@ -309,6 +346,36 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Field<T> {
             }
         }
         Ok(found)
+    }
+}
+
+/// Reads the argument of a parameter, and notes it where that is asked for.
+fn read_argument<T: Recorded>(args: &Args, name: &'static str) -> Result<T, ArgError> {
+    let value = args.input::<T>(name)?;
+    if let Some(noted) = &args.noted {
+        noted.note(name, |input| input.field(name, &value));
+    }
+    Ok(value)
+}
+
+/// What a workflow read of an input that came from outside, as its own types write it: the same input, whoever gave it, is
+/// the same JSON.
+#[derive(Debug, Default)]
+pub struct Noted(Mutex<(Vec<&'static str>, Option<Input>)>);
+
+impl Noted {
+    fn note(&self, name: &'static str, add: impl FnOnce(Input) -> Input) {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (names, input) = &mut *noted;
+        names.push(name);
+        *input = Some(add(input.take().unwrap_or_default()));
+    }
+
+    /// The parameters that were read, and the input that they make.
+    #[cfg(feature = "engine")]
+    pub(crate) fn take(&self) -> (Vec<&'static str>, Input) {
+        let noted = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        (noted.0, noted.1.unwrap_or_default())
     }
 }
 

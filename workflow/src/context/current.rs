@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::derived::{self, Purpose};
+use super::{News, Progress, Watching};
 use crate::replay::{Attempt, Failure, Location, RunId, Timestamp};
 
 /// The step whose body is running: which attempt it is, until when it has time, and what names its effect.
@@ -57,6 +59,10 @@ struct Inner {
     last: Option<Failure>,
     seed: (u128, u32),
     cancellation: Cancellation,
+    /// Who watches it.
+    watch: Option<Arc<dyn Watching>>,
+    /// What it was released with, as JSON.
+    released: Option<String>,
     /// What it puts into the store; absent where nobody would write it.
     values: Option<Mutex<Vec<Put>>>,
 }
@@ -87,14 +93,15 @@ pub enum PutError {
 }
 
 impl CurrentStep {
-    pub(crate) fn new(
+    /// One whose key is derived as at `origin`.
+    pub(super) fn derived(
         run: RunId,
         location: Location,
+        origin: Location,
         attempt: Attempt,
         deadline: Option<Timestamp>,
         seed: (u128, u32),
     ) -> Self {
-        let origin = location.clone();
         let mut inner = Inner::new(run, location, origin, attempt, deadline, seed);
         inner.values = None;
         Self(Arc::new(inner))
@@ -111,6 +118,17 @@ impl CurrentStep {
     ) -> Self {
         let inner = Inner::new(run, location, origin, attempt, deadline, seed);
         Self(Arc::new(inner))
+    }
+
+    /// The same, watched by somebody.
+    pub(super) fn watched_by(self, watch: Arc<dyn Watching>) -> Self {
+        let mut step = self;
+        // It was just made, so it is nobody else's.
+        if let Some(inner) = Arc::get_mut(&mut step.0) {
+            inner.released = watch.released(&inner.location);
+            inner.watch = Some(watch);
+        }
+        step
     }
 
     /// The stand-in for a step that is awaited outside of workflows, in a unit test, say.
@@ -167,6 +185,61 @@ impl CurrentStep {
     /// async body is dropped then; a blocking body must look.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation
+    }
+
+    /// Says how far the step is. In a guided flow it is shown with the stage's operations ([`View::operations`]); the last that was said is
+    /// written with what the guide records next, and after a second at the latest, so that it is there after a crash. A run that is
+    /// no guide shows it to nobody. As what `progress!` publishes it is stored as plain JSON, whatever the engine's codec: put no secret into it.
+    ///
+    /// ```no_run
+    /// # async fn copy(_: &str) {}
+    /// # async fn all(files: Vec<String>) {
+    /// use workflow::operation::Progress;
+    ///
+    /// let step = workflow::current_step();
+    /// for (done, file) in files.iter().enumerate() {
+    ///     step.progress(Progress::new(done as i64).of(files.len() as i64).message(file));
+    ///     copy(file).await;
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// [`View::operations`]: field@crate::guided::View::operations
+    pub fn progress(&self, progress: Progress) {
+        self.tell(News::Progress(progress));
+    }
+
+    /// Adds a line to the log that is shown with the step's progress, in a guided flow. A run that is no guide shows it to nobody: what
+    /// is for the program's own log goes through `tracing`, as anywhere.
+    pub fn log(&self, line: impl Into<String>) {
+        self.tell(News::Logged(line.into()));
+    }
+
+    /// Awaits something that is not this step's work, an answer from outside, and shows meanwhile that it waits for that.
+    ///
+    /// # Cancel safety
+    /// As that of `future`.
+    pub async fn waiting<F: Future>(&self, reason: impl Into<String>, future: F) -> F::Output {
+        let waiting = Waiting(self);
+        self.tell(News::Waits(Some(reason.into())));
+        let output = future.await;
+        drop(waiting);
+        output
+    }
+
+    /// What the step was let go on with, when it was [`blocked`](crate::blocked) before and somebody released it
+    /// ([`Guide::release`](crate::guided::Guide::release)); nothing when nobody did, or when that is no `P`.
+    pub fn released<P: DeserializeOwned>(&self) -> Option<P> {
+        serde_json::from_str(self.0.released.as_deref()?).ok()
+    }
+
+    fn tell(&self, news: News<'_>) {
+        // What an attempt says that nobody waits for any more is not its step's.
+        if let Some(watch) = &self.0.watch
+            && !self.0.cancellation.is_cancelled()
+        {
+            watch.tell(&self.0.location, news);
+        }
     }
 
     /// Keeps a value of your own in the engine's store, as JSON, in the very transaction that records this step: after a crash at
@@ -257,6 +330,8 @@ impl Inner {
             seed,
             cancellation: Cancellation::default(),
             values: Some(Mutex::default()),
+            watch: None,
+            released: None,
         }
     }
 }
@@ -268,6 +343,15 @@ impl fmt::Debug for CurrentStep {
             .field("location", &self.0.location)
             .field("attempt", &self.0.number)
             .finish_non_exhaustive()
+    }
+}
+
+/// A step waits within its body, as long as this is held.
+struct Waiting<'s>(&'s CurrentStep);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.tell(News::Waits(None));
     }
 }
 

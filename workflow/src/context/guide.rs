@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 
 use super::wait::Operation;
 use super::{
-    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Input, Park, Recorded, Run, opaque_debug,
+    Args, Body, BoxFut, CurrentStep, Cx, Desk, Fragment, Input, Park, Recorded, Run, Watching,
+    opaque_debug,
 };
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
@@ -125,6 +126,37 @@ impl Ground {
         self.run().host().now()
     }
 
+    /// What says that, wherever it is taken.
+    pub fn clock(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        self.run().host().clock()
+    }
+
+    /// The steps of the run are watched from now on.
+    pub fn watched_by(&self, watch: Arc<dyn Watching>) {
+        self.run().watched_by(watch);
+    }
+
+    /// What the run's row has of what was published.
+    pub fn published(&self) -> Option<String> {
+        self.run().host().published()
+    }
+
+    /// Puts something into the run's row, with the next batch; `now`: and there is one soon.
+    pub fn publish(&self, json: String, now: bool) {
+        self.run().host().progress(&json);
+        let mut replay = self.run().replay();
+        if now {
+            replay.publish_now(json);
+        } else {
+            replay.publish(json);
+        }
+    }
+
+    /// No value over so many bytes is recorded.
+    pub fn payload_limit(&self) -> usize {
+        self.run().payload_limit()
+    }
+
     /// Waits by the engine's timers, without a record.
     pub fn sleep(&self, duration: Duration) -> BoxFut<'static, ()> {
         self.run().host().sleep(duration)
@@ -133,6 +165,11 @@ impl Ground {
     /// The run does not rest as long as this is held.
     pub fn stay_up(&self) -> Up {
         Up::stay(self.run())
+    }
+
+    /// Whether somebody who drove the run died after this.
+    pub fn died_since(&self, at: Timestamp) -> bool {
+        self.run().replay().died_since(at)
     }
 
     /// How many bodies that were given up still occupy a thread.
@@ -206,6 +243,11 @@ impl Ground {
         self.run().replay().poll_noted(noted, task.waker())
     }
 
+    /// Whether a note is being written, or is durable.
+    pub fn is_closed(&self, noted: Noted) -> bool {
+        self.run().replay().is_closed(noted)
+    }
+
     /// Deletes, with the next batch, what the visits of a stage have recorded.
     pub fn forget_visits(&self, stage: &str) {
         self.run().replay().forget(self.base.branch(stage));
@@ -217,11 +259,15 @@ impl Ground {
         self.run().replay().forget(visit);
     }
 
-    /// Whether a flow lies in a visit, or lay there.
-    pub fn has_flows(&self, stage: &str, number: u32) -> bool {
+    /// Whether something that flows in a visit did is still to be undone, with the data that they have.
+    pub fn owes_flows(&self, stage: &str, number: u32) -> bool {
         let visit = visit_location(&self.base, stage, number);
         let replay = self.run().replay();
-        replay.positions().any(|(base, _)| base.is_under(&visit))
+        let mut flows = replay.positions().map(|(base, _)| base);
+        flows.any(|base| {
+            let mut owed = replay.ledger().entries();
+            base.is_under(&visit) && owed.any(|entry| entry.location.is_under(base))
+        })
     }
 
     // ===== the ledger =====
@@ -236,6 +282,11 @@ impl Ground {
     /// The steps at these sites, by their paths below the flow, have undos of the flow's.
     pub fn undo_sites(&self, undos: impl IntoIterator<Item = (&'static str, Undoing)>) {
         self.run().replay().undo_sites(&self.base.path(), undos);
+    }
+
+    /// The open entries, oldest first.
+    pub fn ledger(&self) -> Vec<LedgerEntry> {
+        self.run().replay().ledger().entries().cloned().collect()
     }
 
     /// The ledger, one entry after the other.
@@ -296,6 +347,21 @@ impl Visiting {
     /// The scope, as the expansions pass it around.
     pub fn cx(&self) -> Cx {
         self.0.clone()
+    }
+
+    /// Whether anything was recorded in it before this drive.
+    pub fn is_recorded(&self) -> bool {
+        self.0.run().replay().is_recorded(self.0.scope())
+    }
+
+    /// Whether its code has ended, in a replay, before what is recorded of it was used up.
+    pub fn is_left_over(&self) -> bool {
+        self.0.run().replay().is_left_over(self.0.scope())
+    }
+
+    /// Where those effects of earlier visits lie that succeeded and that nothing in this one asked for.
+    pub fn unasked(&self) -> Vec<Location> {
+        self.0.run().replay().unasked(self.0.scope())
     }
 
     /// Waits before its code begins, without a record; nothing when the code has begun before.
@@ -524,7 +590,8 @@ impl Unmaking {
             last: None,
         };
         let (id, at) = (self.run.id().clone(), entry.location.clone());
-        let step = CurrentStep::new(id, at, attempt, None, seed);
+        let origin = entry.origin.clone().unwrap_or_else(|| at.clone());
+        let step = CurrentStep::derived(id, at, origin, attempt, None, seed);
         std::future::poll_fn(|task| {
             let _entered = step.enter();
             undo.as_mut().poll(task)
@@ -580,11 +647,11 @@ pub async fn keep(
     Ok(())
 }
 
-/// A scope in a visit for code that is tried beside its body. What succeeded when it was tried before is kept.
+/// A scope in a visit for code that is tried beside its body. What succeeded when it was tried before is kept, if it `keeps`.
 ///
 /// # Errors
 /// The store failed, and does not get better by trying again.
-pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
+pub async fn aside(cx: Cx, name: &'static str, keeps: bool) -> Result<Visiting, BoxError> {
     let history = history(cx.run()).await?;
     let mut replay = cx.run().replay();
     let at = replay.scope_location(cx.scope()).branch(name);
@@ -603,7 +670,7 @@ pub async fn aside(cx: Cx, name: &'static str) -> Result<Visiting, BoxError> {
         .unwrap_or(u32::MAX)
         .saturating_add(1);
     let scope = replay.aside(cx.scope(), name, number);
-    if let Some(first) = tried.first().cloned() {
+    if let Some(first) = tried.first().cloned().filter(|_| keeps) {
         replay.keep(scope, first, Kept::of(&history, &tried));
     }
     drop(replay);

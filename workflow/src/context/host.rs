@@ -13,6 +13,12 @@ pub trait Host: Send + Sync {
     /// What the engine's clock says.
     fn now(&self) -> Timestamp;
 
+    /// What says that, wherever it is taken.
+    fn clock(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        let now = self.now();
+        Arc::new(move || now)
+    }
+
     /// Resolves after `duration`. Only the timeouts of steps ask for it, and only once a body was pending.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
@@ -35,6 +41,11 @@ pub trait Host: Send + Sync {
     /// The code published how far it has come, as JSON.
     fn progress(&self, json: &str) {
         let _ = json;
+    }
+
+    /// What the run's row has of what was published.
+    fn published(&self) -> Option<String> {
+        None
     }
 
     /// What the code published cannot be written, and is passed over.
@@ -80,6 +91,9 @@ pub trait Desk: Any + Send + Sync {
     fn not_written(&self, error: &str) {
         let _ = error;
     }
+
+    /// After that, it was written.
+    fn written(&self) {}
 }
 
 /// How a run left memory.

@@ -15,6 +15,7 @@
 
 mod args;
 mod attempt;
+mod blocked;
 mod body;
 mod branches;
 mod channel;
@@ -34,13 +35,15 @@ mod race;
 mod recv;
 mod run;
 mod step;
+mod telling;
 mod thrown;
 mod undo;
 mod wait;
 mod workflow;
 
-pub use args::{ArgError, Args, Input, InputError, Parameter, StateType, States};
+pub use args::{ArgError, Args, Input, InputError, Noted, Parameter, StateType, States};
 pub use attempt::Attempt;
+pub use blocked::{Blocked, BlockedMark, blocked};
 pub use body::Body;
 pub use branches::Arm;
 pub use channel::{Channel, ChannelOf, OneWay, Receive, Request};
@@ -57,13 +60,19 @@ pub use join_all::{Items, JoinAllRun, Slot};
 pub use looping::{Carry, Hold, Loop, Resume, Top};
 pub use race::{Race, RaceRun, Won};
 pub use recv::{Many, Maybe, One, Recv, Reply, Sending, Shape, ToRun};
+pub(crate) use run::Values;
 pub use run::{Cx, Park, Run};
-pub(crate) use run::{Values, seal_values};
+// Only the engine writes them.
+#[cfg(feature = "engine")]
+pub(crate) use run::seal_values;
 pub use step::{
     Alone, Awaited, ChildOptioned, Critical, InPlace, NoResult, Optioned, Renamed, RenamedChild,
     RenamedFragment, RenamedRun, RenamedStep, Step, StepOptions, StepRun, Tag, Via, critical,
 };
+pub use telling::{News, Progress, Watching};
 pub use thrown::{StepError, Thrown};
+// Only the engine rolls back.
+#[cfg(feature = "engine")]
 pub(crate) use undo::{ATTEMPTS, TIMEOUT as UNDO_TIMEOUT, undo_failed, undo_missing};
 pub use undo::{
     FirstTag, Itself, Optional, RollingBack, Undo, UndoArgs, UndoBegun, UndoFn, UndoResult, Undoes,

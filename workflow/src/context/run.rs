@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use serde::de::DeserializeOwned;
 
 use super::current::Put;
-use super::{Host, States, Undo};
+use super::{Host, States, Undo, Watching};
 use crate::codec::{self, BoxError, Codec};
 use crate::replay::{Location, ParkReason, Payload, Replay, RunId, Scope, Site};
 
@@ -19,6 +19,7 @@ pub struct Run {
     payload_limit: usize,
     parked: OnceLock<Park>,
     undos: OnceLock<(&'static [Undo], Arc<States>)>,
+    watch: OnceLock<Arc<dyn Watching>>,
 }
 
 impl Run {
@@ -38,6 +39,7 @@ impl Run {
             payload_limit,
             parked: OnceLock::new(),
             undos: OnceLock::new(),
+            watch: OnceLock::new(),
         })
     }
 
@@ -73,6 +75,16 @@ impl Run {
     #[cfg(feature = "engine")]
     pub(crate) fn has_undo(&self, path: &str) -> bool {
         self.undo(path).is_some()
+    }
+
+    /// Its steps are watched from now on.
+    pub(super) fn watched_by(&self, watch: Arc<dyn Watching>) {
+        let _ = self.watch.set(watch);
+    }
+
+    /// Who watches its steps.
+    pub(super) fn watch(&self) -> Option<&Arc<dyn Watching>> {
+        self.watch.get()
     }
 
     pub(super) fn parked(&self) -> Option<&Park> {

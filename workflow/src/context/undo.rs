@@ -71,6 +71,11 @@ pub struct UndoArgs {
 }
 
 impl UndoArgs {
+    /// The recorded output, and states; whoever polls the undo says which step it is of.
+    pub fn of(output: Option<Bytes>, states: States) -> Self {
+        Self::new(output, Arc::new(states), CurrentStep::alone())
+    }
+
     /// The recorded output, the states that the engine holds, and the step that is undone.
     pub fn new(output: Option<Bytes>, states: Arc<States>, step: CurrentStep) -> Self {
         Self {

@@ -22,7 +22,8 @@ use super::retention::{Retention, Retentions};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
-use crate::context::States;
+use crate::context::{States, Workflow};
+use crate::graph::Graph;
 use crate::replay::CodeId;
 use crate::store::Store;
 
@@ -86,6 +87,13 @@ impl EngineBuilder {
     /// Adds a workflow by its function: `.workflow(checkout)`.
     pub fn workflow<Arguments, F: Definition<Arguments>>(self, _function: F) -> Self {
         self.entry(Entry::of::<F::Workflow>())
+            .drawn(<F::Workflow as Workflow>::GRAPH)
+    }
+
+    /// Knows the picture of a workflow.
+    fn drawn(mut self, graph: Graph) -> Self {
+        self.registry.draw(graph);
+        self
     }
 
     /// Adds whatever has a name and code.

@@ -55,6 +55,13 @@ impl Inner {
         }
     }
 
+    /// It was written after all.
+    pub(super) fn tell_desk_written(&self, run: RunKey) {
+        if let Some(desk) = self.desks.find(run) {
+            desk.written();
+        }
+    }
+
     /// A run has left memory; true when somebody at its desk wants it back.
     pub(super) fn tell_desk(&self, run: RunKey, exit: &Exit) -> bool {
         let Some(desk) = self.desks.find(run) else {

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::live::{Command, Live};
 use super::mail;
-use super::{Inner, retry};
+use super::{Inner, retry, telemetry};
 use crate::context::{Body, Park, Run};
 use crate::replay::{
     Finished, Ledger, Location, Message, ParkReason, Phase, Record, RunState, Timestamp,
@@ -112,6 +112,7 @@ enum Eviction {
 struct Writing {
     append: Append,
     attempt: u32,
+    since: Instant,
     state: WritingState,
 }
 
@@ -144,7 +145,7 @@ impl Driver {
         body: Body,
         begin: Begin,
     ) -> Self {
-        let span = tracing::info_span!("workflow.run", run = %live.id, workflow = live.workflow);
+        let span = tracing::info_span!(telemetry::RUN, run = %live.id, workflow = live.workflow);
         let (create, announce, door, was_parked) = match begin {
             Begin::New {
                 create,
@@ -474,6 +475,7 @@ impl Driver {
         self.writing = Some(Writing {
             append,
             attempt: 0,
+            since: Instant::now(),
             state,
         });
     }
@@ -515,6 +517,7 @@ impl Driver {
                     writing.attempt += 1;
                     let wait = retry::storage(writing.attempt);
                     tracing::warn!(run = %self.live.id, %error, ?wait, "the store failed; the batch is kept and written again");
+                    telemetry::store_failed();
                     self.inner.tell_desk_of(self.live.run, &error);
                     writing.state =
                         WritingState::Backoff(Box::pin(tokio::time::sleep(wait)), error);
@@ -530,7 +533,16 @@ impl Driver {
 
     /// The batch is durable.
     fn landed(&mut self) -> Option<Exit> {
-        let Writing { append, .. } = self.writing.take()?;
+        let Writing {
+            append,
+            attempt,
+            since,
+            ..
+        } = self.writing.take()?;
+        telemetry::appended(append.records.len(), since.elapsed());
+        if attempt > 0 {
+            self.inner.tell_desk_written(self.live.run);
+        }
         // One that is about to leave has said its last with this.
         self.lingering.take_if(|lingering| !lingering.is_elapsed());
         self.door = None;
@@ -677,6 +689,7 @@ impl Driver {
             if deadline <= now {
                 self.timer = None;
                 self.run.replay().handle_due(now);
+                telemetry::fired(deadline, now);
                 // What is being read may be from before, and a receive looks once more after its deadline.
                 self.reading = None;
                 return true;

@@ -62,6 +62,14 @@ pub enum StartError {
         /// The workflow.
         workflow: &'static str,
     },
+    /// No workflow of that name was given to the engine.
+    #[error("there is no workflow `{workflow}` here; {}", known_ones(known))]
+    UnknownWorkflow {
+        /// The name.
+        workflow: String,
+        /// Those that there are.
+        known: Vec<&'static str>,
+    },
     /// The id belongs to a run of another workflow.
     #[error("run `{id}` is one of workflow `{existing}`, not of `{requested}`: use another id")]
     OtherWorkflow {
@@ -92,6 +100,13 @@ pub enum StartError {
     /// The store failed. Whether the run was started is unknown; starting it again with the same id is safe.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn known_ones(known: &[&'static str]) -> String {
+    match known {
+        [] => "the engine has none".to_owned(),
+        known => format!("there are `{}`", known.join("`, `")),
+    }
 }
 
 /// Why a run could not be found.

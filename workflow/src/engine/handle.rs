@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+use super::any::AnyWorkflow;
 use super::board::{Board, Told};
 use super::{AttachError, Cancel, Engine, ParkedRun, Queued};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
 use crate::graph::RunGraph;
-use crate::replay::{Body, History, InvalidRunId, Record, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{
+    Body, History, InvalidRunId, Location, Record, RunId, RunKey, RunState, Timestamp,
+};
 use crate::store::{Parked, StoreError};
 
 /// A run that could not be begun leaves memory, and is told of at once after that: within this.
@@ -44,6 +47,10 @@ pub struct Status {
     pub wake_at: Option<Timestamp>,
     /// The channels it waits on, if it waits for messages: those of all its receives, in the order in which they began.
     pub waits_for: Vec<String>,
+    /// How many times it was rewound, or undone and recovered.
+    pub generation: u32,
+    /// The run that started it, and where in that run.
+    pub parent: Option<(RunId, Location)>,
     /// When it was started.
     pub created_at: Timestamp,
     /// When its history last grew.
@@ -123,7 +130,10 @@ impl<W: Workflow> RunHandle<W> {
         match self.told().await? {
             // Only where this engine began it at the same time as another one: the run is that one's.
             Told::Taken { by, input_hash } => {
-                let run = self.engine.rejoin_taken::<W>(by, input_hash).await?;
+                let run = self
+                    .engine
+                    .rejoin_taken::<W>(W::NAME, by, input_hash)
+                    .await?;
                 run.read(run.told().await?)
             }
             told => self.read(told),
@@ -194,7 +204,15 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// The store failed.
     pub async fn graph(&self) -> Result<RunGraph, Error> {
-        Ok(W::GRAPH.of_run(&self.history().await?))
+        let history = self.history().await?;
+        if W::NAME != AnyWorkflow::NAME {
+            return Ok(W::GRAPH.of_run(&history));
+        }
+        let known = match history.first().map(|record| &record.body) {
+            Some(Body::Begun(begun)) => self.engine.inner.registry.graph(&begun.workflow),
+            _ => None,
+        };
+        Ok(known.unwrap_or(W::GRAPH).of_run(&history))
     }
 
     /// Follows the run's committed records from number `from` on (1 is the first), until the run has ended.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::Inner;
 use super::live::Live;
+use super::{Inner, telemetry};
 use crate::context::{CurrentStep, Desk, Host, StepSpan};
 use crate::replay::{Location, Record, Timestamp};
 use crate::store::{BoxFuture, StoreError};
@@ -25,6 +25,14 @@ impl RunHost {
 impl Host for RunHost {
     fn now(&self) -> Timestamp {
         self.inner.clock.now()
+    }
+
+    fn clock(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        let inner = Arc::downgrade(&self.inner);
+        Arc::new(move || {
+            let inner = inner.upgrade();
+            inner.map_or_else(Timestamp::default, |inner| inner.clock.now())
+        })
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
@@ -52,6 +60,10 @@ impl Host for RunHost {
         self.live.set_progress(json.to_owned());
     }
 
+    fn published(&self) -> Option<String> {
+        self.live.progress()
+    }
+
     fn unpublished(&self, detail: &str) {
         tracing::warn!(run = %self.live.id, detail, "the run's progress cannot be published");
     }
@@ -75,7 +87,7 @@ impl Host for RunHost {
     }
 
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {
-        let span = tracing::info_span!("workflow.step", location = %step.location(), attempt = step.attempt());
+        let span = tracing::info_span!(telemetry::STEP, location = %step.location(), attempt = step.attempt());
         (!span.is_disabled()).then(|| Box::new(Span(span)) as Box<dyn StepSpan>)
     }
 

@@ -7,9 +7,9 @@ use std::task::{Wake, Waker};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::Inner;
 use super::hooks::{ErrorEvent, Retry};
 use super::long::Length;
+use super::{Inner, telemetry};
 use crate::replay::{AttemptState, Body, Finished, Location, Record, RunId, RunKey};
 
 /// A run in memory.
@@ -277,6 +277,7 @@ impl Live {
 
     /// Tells the error hooks what these committed records say went wrong.
     pub(crate) fn report(&self, inner: &Inner, records: &[Record]) {
+        telemetry::committed(self, records);
         for record in records {
             let event = match &record.body {
                 Body::Attempt {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::live::Command;
-use super::{Engine, Inner, RunHandle};
+use super::{Engine, Inner, RunHandle, telemetry};
 use crate::codec;
 use crate::context::{Channel, Recorded, ToRun, Workflow};
 use crate::replay::{
@@ -343,6 +343,7 @@ impl Inner {
             match post {
                 Post::Message { to, .. } => self.news_of(to.clone()),
                 Post::Run { run, new, .. } => {
+                    telemetry::started(&new.id, &new.workflow);
                     self.wake(*run);
                     if let Some((parent, _)) = &new.parent
                         && !new.detached
@@ -428,6 +429,7 @@ impl Inner {
             if let Ok(Some(row)) = inner.store.find(&id).await
                 && row.state == RunState::Cancelled
             {
+                telemetry::cancelled(&row.id, &row.workflow);
                 inner.told_cancelled(row.key);
                 inner.cancel_children(row.key).await;
             }
@@ -476,6 +478,7 @@ impl Inner {
                 if let Ok(crate::store::Appended::Applied) =
                     self.store.cancel(row.key, self.clock.now()).await
                 {
+                    telemetry::cancelled(&row.id, &row.workflow);
                     self.told_cancelled(row.key);
                     cancelled.push(row.key);
                 }

@@ -3,6 +3,7 @@
 //! `driver` drives one run; `scheduler` decides which runs are driven; `live` and `board` are what others know of a run
 //! in memory and of a run they hold a handle on.
 
+mod any;
 mod board;
 mod builder;
 mod cancel;
@@ -27,6 +28,7 @@ mod rollback;
 mod scheduler;
 mod start;
 mod take_up;
+mod telemetry;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,6 +41,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 pub use crate::clock::{Clock, SystemClock, TokioClock};
+pub use any::AnyWorkflow;
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
 pub use control::{ControlError, Rewound};
@@ -60,7 +63,7 @@ pub(crate) use take_up::Coming;
 use crate::codec::{self, Codec};
 use crate::context::{Call, Output, States, Workflow};
 use crate::error::Error;
-use crate::replay::{CodeId, History, Payload, RunId, RunKey, RunState, Timestamp};
+use crate::replay::{CodeId, History, Location, Payload, RunId, RunKey, RunState, Timestamp};
 use crate::store::{Appended, Identity, Page, Parked, RunFilter, RunRow, Store};
 use board::{Boards, Told};
 use desks::Desks;
@@ -176,6 +179,7 @@ impl Drop for Alive {
         self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
         let runs = std::mem::take(&mut *self.0.runs());
+        telemetry::in_memory(0);
         for live in runs.by_key.values() {
             live.abort();
         }
@@ -238,7 +242,7 @@ impl Engine {
         id: impl AsRef<str>,
     ) -> Result<RunHandle<W>, AttachError> {
         let row = self.row_of(id.as_ref()).await?;
-        if row.workflow != W::NAME {
+        if row.workflow != W::NAME && W::NAME != AnyWorkflow::NAME {
             return Err(AttachError::OtherWorkflow {
                 id: row.id,
                 existing: row.workflow,
@@ -256,7 +260,7 @@ impl Engine {
         let row = self.row_of(id.as_ref()).await?;
         let live = self.inner.runs().by_key.get(&row.key).cloned();
         let queued = self.inner.limits.queued(row.key);
-        let mut status = Status::of(row);
+        let mut status = Status::from(row);
         status.queued = queued;
         // What it published since its last commit is in memory only.
         if let Some(progress) = live.and_then(|live| live.progress()) {
@@ -464,11 +468,13 @@ impl Inner {
             }
         }
         self.told_cancelled(run);
-        if let Ok(Some(row)) = self.store.row(run).await
-            && let Some((parent, _)) = row.parent
-            && !row.detached
-        {
-            self.news_of(parent);
+        if let Ok(Some(row)) = self.store.row(run).await {
+            telemetry::cancelled(id, &row.workflow);
+            if let Some((parent, _)) = row.parent
+                && !row.detached
+            {
+                self.news_of(parent);
+            }
         }
         self.cancel_children(run).await;
         Ok(())
@@ -477,6 +483,17 @@ impl Inner {
     /// The visits of a run that this program cannot go on with.
     pub(crate) fn strayed(&self, run: RunKey) -> Vec<Strayed> {
         self.runs().strayed.get(&run).cloned().unwrap_or_default()
+    }
+
+    /// Of those, only the visits that are under way count: the others are over, and are not come to again.
+    pub(crate) fn forget_strayed(&self, run: RunKey, is_over: impl Fn(&Location) -> bool) {
+        let mut runs = self.runs();
+        if let Some(strayed) = runs.strayed.get_mut(&run) {
+            strayed.retain(|strayed| !is_over(&strayed.visit));
+            if strayed.is_empty() {
+                runs.strayed.remove(&run);
+            }
+        }
     }
 
     /// The threads that a run left behind.
@@ -549,9 +566,9 @@ fn ends(grace: Duration) -> Instant {
     Instant::now() + grace.min(Duration::from_secs(86_400 * 365))
 }
 
-/// The state of a run as an engine tells it; a run that is being driven is running, whatever its row still says.
-impl Status {
-    fn of(row: RunRow) -> Self {
+/// What a row says of a run, as [`Engine::list`] gives it. What the run published since its last commit is not in it.
+impl From<RunRow> for Status {
+    fn from(row: RunRow) -> Self {
         Self {
             id: row.id,
             workflow: row.workflow,
@@ -570,6 +587,8 @@ impl Status {
                     .collect(),
                 _ => Vec::new(),
             },
+            generation: row.generation,
+            parent: row.parent,
             created_at: row.created_at,
             updated_at: row.updated_at,
             finished_at: row.finished_at,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::codec::Codec;
 use crate::context::{ArgError, Args, Body, Call, StateType, States, Undo, Workflow};
+use crate::graph::Graph;
 use crate::replay::{Alive, CodeId, Record, Site};
 
 /// What code is called with, and what comes of it.
@@ -89,25 +90,45 @@ definition!(A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12);
 
 /// The workflows by name.
 #[derive(Debug, Default)]
-pub(crate) struct Registry(HashMap<&'static str, Entry>);
+pub(crate) struct Registry {
+    entries: HashMap<&'static str, Entry>,
+    /// The pictures of those that are workflows.
+    graphs: HashMap<&'static str, Graph>,
+}
 
 impl Registry {
     /// Adds a workflow; gives the one that has its name already, if that is another.
     pub(crate) fn add(&mut self, entry: Entry) -> Option<Entry> {
         let path = entry.path;
-        match self.0.insert(entry.name, entry) {
+        match self.entries.insert(entry.name, entry) {
             Some(before) if before.path != path => Some(before),
             _ => None,
         }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Entry> {
-        self.0.get(name).cloned()
+        self.entries.get(name).cloned()
+    }
+
+    pub(crate) fn draw(&mut self, graph: Graph) {
+        self.graphs.insert(graph.name(), graph);
+    }
+
+    pub(crate) fn graph(&self, name: &str) -> Option<Graph> {
+        self.graphs.get(name).copied()
+    }
+
+    /// The names of those that are workflows, in order.
+    pub(crate) fn workflows(&self) -> Vec<&'static str> {
+        let workflows = self.entries.values().filter(|entry| entry.alive.is_none());
+        let mut names: Vec<_> = workflows.map(|entry| entry.name).collect();
+        names.sort_unstable();
+        names
     }
 
     /// The states that workflows need and that are not there: (workflow, parameter, type).
     pub(crate) fn missing(&self, states: &States) -> Vec<(&'static str, StateType)> {
-        let needed = self.0.values().flat_map(|entry| {
+        let needed = self.entries.values().flat_map(|entry| {
             (entry.states)()
                 .into_iter()
                 .map(|state| (entry.name, state))
@@ -125,7 +146,7 @@ impl Registry {
         use std::hash::{Hash, Hasher};
         // Stable across builds and machines, unlike the standard library's.
         let mut hasher = siphasher::sip::SipHasher13::new_with_keys(0x776f_726b, 0x666c_6f77);
-        let mut entries: Vec<_> = self.0.values().collect();
+        let mut entries: Vec<_> = self.entries.values().collect();
         entries.sort_by_key(|entry| entry.name);
         for entry in entries {
             entry.name.hash(&mut hasher);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use siphasher::sip128::SipHasher24;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::any::AnyWorkflow;
 use super::board::{Board, Told};
 use super::driver::{Begin, Driver, Exit};
 use super::error::ParkedRun;
@@ -13,7 +14,7 @@ use super::host::RunHost;
 use super::live::{Command, Live};
 use super::registry::Entry;
 use super::rollback::Rollback;
-use super::{Engine, Inner, RunHandle, Runs, StartError, retry};
+use super::{Engine, Inner, RunHandle, Runs, StartError, retry, telemetry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{self, ArgError, Args, Call, Host, Input, InputError, Park, Run, Workflow};
 use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
@@ -49,10 +50,33 @@ impl Engine {
                 ..
             } = brought;
             if wait {
-                return self.until_durable(&board, id, run).await;
+                return self.until_durable(W::NAME, &board, id, run).await;
             }
             Ok(RunHandle::new(self.clone(), id, run))
         })
+    }
+
+    /// Starts a run of a workflow that is known by its name, or finds the one that was started before.
+    pub(super) async fn begin_json(
+        &self,
+        id: RunId,
+        entry: Entry,
+        json: Vec<u8>,
+    ) -> Result<RunHandle<AnyWorkflow>, StartError> {
+        let workflow = entry.name;
+        let door = self.door().await?;
+        let asked = self.asked_of(id, entry, Ok(json))?;
+        let Brought {
+            id,
+            run,
+            board,
+            wait,
+            ..
+        } = Box::pin(self.bring(asked, true, door)).await?;
+        if wait {
+            return self.until_durable(workflow, &board, id, run).await;
+        }
+        Ok(RunHandle::new(self.clone(), id, run))
     }
 
     /// Starts a run whose code is the library's own; true when there was none of that id. Its beginning is durable with the first
@@ -215,6 +239,7 @@ impl Engine {
                     }
                     let told = match written {
                         Ok(Appended::Applied | Appended::AlreadyApplied) => {
+                            telemetry::started(&live.id, live.workflow);
                             if let Some(board) = inner.boards.find(live.run) {
                                 board.tell_durable();
                             }
@@ -245,6 +270,7 @@ impl Engine {
     /// A handle on a run that is being begun, once its beginning is durable.
     async fn until_durable<W: Workflow>(
         &self,
+        workflow: &'static str,
         board: &Board,
         id: RunId,
         run: RunKey,
@@ -255,7 +281,7 @@ impl Engine {
                 Ok(RunHandle::new(self.clone(), id, run))
             }
             Err(Told::Taken { by, input_hash }) => {
-                Box::pin(self.rejoin_taken(by, input_hash)).await
+                Box::pin(self.rejoin_taken(workflow, by, input_hash)).await
             }
             Err(Told::Gone) => Ok(RunHandle::new(self.clone(), id, run)),
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
@@ -283,12 +309,13 @@ impl Engine {
     /// A handle on the run that was begun first where this engine would have begun one of that id.
     pub(super) async fn rejoin_taken<W: Workflow>(
         &self,
+        workflow: &'static str,
         by: RunKey,
         input_hash: u64,
     ) -> Result<RunHandle<W>, StartError> {
         match self.inner.store.row(by).await? {
             Some(row) => {
-                let Brought { id, run, .. } = self.rejoin(row, W::NAME, input_hash).await?;
+                let Brought { id, run, .. } = self.rejoin(row, workflow, input_hash).await?;
                 Ok(RunHandle::new(self.clone(), id, run))
             }
             None => Err(unborn(true, "its id was taken meanwhile".to_owned()).into()),
@@ -302,7 +329,9 @@ impl Engine {
         workflow: &'static str,
         input_hash: u64,
     ) -> Result<Brought, StartError> {
-        if row.workflow != workflow {
+        // A handle on whatever workflow it is joined the run before.
+        let any = workflow == AnyWorkflow::NAME;
+        if row.workflow != workflow && !any {
             return Err(StartError::OtherWorkflow {
                 id: row.id,
                 existing: row.workflow,
@@ -311,13 +340,7 @@ impl Engine {
         }
         let first = self.inner.store.first(row.key).await?;
         if let Some(Body::Begun(begun)) = first.map(|record| record.body) {
-            same(
-                &row.id,
-                &row.workflow,
-                begun.input_hash,
-                workflow,
-                input_hash,
-            )?;
+            same(&row.id, workflow, begun.input_hash, workflow, input_hash)?;
         }
         Ok(Brought {
             board: self.inner.boards.board(row.key),
@@ -473,6 +496,7 @@ impl Inner {
         }
         runs.by_id.insert(live.id.clone(), live.run);
         runs.by_key.insert(live.run, Arc::clone(live));
+        telemetry::in_memory(runs.by_key.len());
         true
     }
 
@@ -480,6 +504,7 @@ impl Inner {
         let mut runs = self.runs();
         runs.by_id.remove(&live.id);
         runs.by_key.remove(&live.run);
+        telemetry::in_memory(runs.by_key.len());
         if live.threads.count() > 0 {
             runs.left_behind.insert(live.run, Arc::clone(&live.threads));
         }
@@ -663,7 +688,7 @@ impl Inner {
     pub(super) fn left_memory(self: &Arc<Self>, live: &Live, exit: Exit) {
         match &exit {
             Exit::Parked(parked) => {
-                tracing::warn!(run = %live.id, workflow = live.workflow, reason = %parked.reason, "parked: {}", parked.detail);
+                telemetry::parked(live, parked.reason, &parked.detail);
                 self.reporter.report(ErrorEvent::Parked {
                     run: live.id.clone(),
                     reason: parked.reason,
@@ -693,6 +718,9 @@ impl Inner {
                 Exit::Finished(_) | Exit::Refused(_) | Exit::Unwinding(..) => false,
             };
         let back = back || matches!(exit, Exit::Strayed(_)) && !cancelled;
+        if matches!(exit, Exit::Finished(_)) {
+            self.forget_strayed(live.run, |_| true);
+        }
         let told = match exit {
             Exit::Suspended(_) | Exit::Parked(_) | Exit::Strayed(_) | Exit::Storage { .. }
                 if cancelled =>

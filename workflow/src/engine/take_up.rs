@@ -11,7 +11,7 @@ use super::live::Live;
 use super::quarantine::Claim;
 use super::registry::Entry;
 use super::rollback::Rollback;
-use super::{Inner, retry};
+use super::{Inner, retry, telemetry};
 use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, RunKey, RunState};
 use crate::store::{Loaded, RunRow, StoreError};
 
@@ -101,6 +101,9 @@ impl Inner {
             return Replay::load(history, self.code, row.standing());
         };
         let mut alive = alive(&*self.codec, &history);
+        self.forget_strayed(row.key, |visit| {
+            alive.iter().all(|it| it.visit.as_ref() != Some(visit))
+        });
         let strayed = self.strayed(row.key);
         for alive in &mut alive {
             let visit = alive.visit.as_ref();
@@ -193,6 +196,9 @@ impl Inner {
         let live = Live::new(row.id.clone(), run, workflow, hash, number);
         let live = Arc::new(live.with_threads(self.threads_of(run)));
         live.follows(row.last_seq);
+        if let Some(progress) = row.progress.clone() {
+            live.set_progress(progress);
+        }
         self.grew(&live, history.len());
         if let Some((parent, _)) = &row.parent
             && !row.detached
@@ -236,6 +242,7 @@ impl Inner {
         if let Some(exit) = self.stake(&live, &mut row, claim).await {
             return self.left_memory(&live, exit);
         }
+        telemetry::loaded(&live, history.len());
         let mut replay = self.replay_of(&entry, history, &row);
         if let Ok(replay) = &mut replay {
             replay.handle_unclean(claim.died, self.clock.now());

@@ -16,6 +16,8 @@
 //! | [`operating`] | runs for years: limits, how long runs are kept, the size of the file |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
+//! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
+//! | [`telemetry`] | what it says to the log and to metrics |
 //! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`guarantees`] | what is promised, and what is not |
 //! | [`errors`] | every error of the macros, with a program that causes it |
@@ -62,6 +64,12 @@ pub mod composition {}
 
 #[doc = include_str!("guided.md")]
 pub mod guided {}
+
+#[doc = include_str!("http.md")]
+pub mod http {}
+
+#[doc = include_str!("telemetry.md")]
+pub mod telemetry {}
 
 #[doc = include_str!("graph.md")]
 pub mod graph {}

@@ -3,11 +3,12 @@
 //! 1. A command is obeyed whole or refused: what is refused changes nothing.
 //! 2. A command that was obeyed before, by its key, is not obeyed again.
 
-use super::decide::{Asked, Landing};
-use super::desk::{Answer, Answering, Ask, Command, Key};
+use super::decide::Asked;
+use super::desk::{Answer, Answering, Ask, Command};
 use super::flow::FlowState;
-use super::levels::Level;
-use super::nested::was_given_up;
+use super::levels::{Level, Pressed};
+use super::nested::{WENT_BACK, was_given_up};
+use super::position::{Failing, FailingKind};
 use super::refused::Refused;
 use super::run::{Guide, guarded};
 
@@ -37,7 +38,17 @@ impl<S: FlowState> Guide<S> {
         let admitted = match at {
             Some(at) if at != revision => Err(Refused::Stale { revision }),
             _ if self.goes_within(command.asked()) => {
-                return self.press_within(command.asked(), answer, key);
+                let asked = command.asked();
+                let with = match command {
+                    Command::Release(with) => Some(with),
+                    _ => None,
+                };
+                return self.press_within(Pressed {
+                    asked,
+                    with,
+                    answering: answer,
+                    key,
+                });
             }
             _ => self.admit(command.asked()),
         };
@@ -50,12 +61,15 @@ impl<S: FlowState> Guide<S> {
             Command::Next => self.next(answer, key),
             Command::Back => self.back(answer, key),
             Command::Skip => self.skip(answer, key),
-            Command::Retry => self.retry(answer, key),
+            Command::Retry | Command::Resume => self.retry(answer, key),
             Command::Check => self.check(answer, key),
             Command::Edit(edit) => self.edit(edit, answer, key),
             Command::Cancel => self.cancel(answer, key),
-            Command::Rollback => self.roll_back(answer, key),
+            Command::Release(with) => self.release(with, answer, key),
+            Command::Rollback => self.roll_back(None, answer, key),
+            Command::SkipUndo(reason) => self.roll_back(Some(reason), answer, key),
             Command::Start(state) => self.start(state, answer, key),
+            Command::Unfit(why) => self.owe(answer, Err(Refused::Encode(why))),
             Command::EditWithin(path, edit) => match self.desk.levels.at(&path) {
                 Some(level) => level.with(|inner| inner.edit(edit, answer, key)),
                 None => self.owe(answer, Err(Refused::NotThere)),
@@ -68,27 +82,32 @@ impl<S: FlowState> Guide<S> {
     fn goes_within(&self, asked: Asked) -> bool {
         let moves = matches!(
             asked,
-            Asked::Next | Asked::Back | Asked::Skip | Asked::Retry | Asked::Check
+            Asked::Next
+                | Asked::Back
+                | Asked::Skip
+                | Asked::Retry
+                | Asked::Resume
+                | Asked::Release
+                | Asked::Check
         );
         moves && !self.desk.levels.outside_in().is_empty()
     }
 
     /// Gives a command to the innermost flow. What has no place there falls outward.
-    fn press_within(&mut self, asked: Asked, answering: Answering, key: Key) {
-        let mut ask = (answering, key);
+    fn press_within(&mut self, mut press: Pressed) {
         let mut over = false;
         for level in self.desk.levels.outside_in().into_iter().rev() {
-            match level.with(|inner| inner.press(asked, ask.0, ask.1, over)) {
-                Some(fallen) => ask = fallen,
+            match level.with(|inner| inner.press(press, over)) {
+                Some(fallen) => press = fallen,
                 None => return,
             }
             over = true;
         }
-        let (answering, key) = ask;
+        let Pressed { answering, key, .. } = press;
         if self.now.position.history().nth(1).is_none() {
             return self.owe(answering, Err(Refused::AtStart));
         }
-        for given_up in self.give_up() {
+        for given_up in self.give_up(WENT_BACK) {
             let _ = given_up.send(Err(Refused::Busy));
         }
         self.back(answering, key);
@@ -111,6 +130,10 @@ impl<S: FlowState> Guide<S> {
         }
         // What leaves a stage is not in the position.
         let beside = matches!(asked, Asked::Edit | Asked::Cancel);
+        let cut_off = |failing: &Failing| failing.kind == FailingKind::Interrupted;
+        if asked == Asked::Resume && !failure.is_some_and(cut_off) {
+            return Err(Refused::NothingToResume);
+        }
         if self.doing.is_some() && !beside && !waits {
             return Err(Refused::Busy);
         }
@@ -130,45 +153,13 @@ impl<S: FlowState> Guide<S> {
     /// A command that was obeyed before: nothing is done, and the answer says where the guide is.
     fn answer_again(&mut self, asked: Asked, revision: u64, answering: Answering) {
         let answer = match asked {
-            Asked::Edit | Asked::Cancel | Asked::Rollback => Answer::Revision(revision),
+            Asked::Edit | Asked::Cancel | Asked::Rollback | Asked::SkipUndo => {
+                Answer::Revision(revision)
+            }
             Asked::Check => Answer::Found(self.now.position.problems.clone()),
             _ => self.here(),
         };
         self.owe(answering, Ok(answer));
-    }
-
-    pub(super) fn next(&mut self, answering: Answering, key: Option<String>) {
-        let found = match guarded(|| self.course().check()) {
-            Ok(found) => found,
-            Err(refused) => return self.owe(answering, Err(refused)),
-        };
-        if !found.is_empty() {
-            let refused = Refused::Invalid(found.clone());
-            return match self.course().checked(&found) {
-                Some(next) => self.change(next, (answering, Err(refused)), key),
-                None => self.owe(answering, Err(refused)),
-            };
-        }
-        // The way is found first: where there is none, nothing is left.
-        let landing = match self.ahead() {
-            Ok(landing) => landing,
-            Err(refused) => return self.owe(answering, Err(refused)),
-        };
-        if let Some((answering, key)) = self.leave(answering, key) {
-            self.go(&landing, false, answering, key);
-        }
-    }
-
-    /// Leaves the stage for where the way leads.
-    pub(super) fn go(
-        &mut self,
-        landing: &Landing,
-        skips: bool,
-        answering: Answering,
-        key: Option<String>,
-    ) {
-        let next = self.course().moved(landing, skips, self.ground.now());
-        self.arrive(next, answering, key);
     }
 
     /// Begins again, after a rollback.
@@ -192,13 +183,6 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    pub(super) fn skip(&mut self, answering: Answering, key: Option<String>) {
-        match self.ahead() {
-            Ok(landing) => self.go(&landing, true, answering, key),
-            Err(refused) => self.owe(answering, Err(refused)),
-        }
-    }
-
     pub(super) fn retry(&mut self, answering: Answering, key: Option<String>) {
         match self.course().retried(self.ground.now()) {
             Some(next) => self.arrive(next, answering, key),
@@ -206,15 +190,11 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    pub(super) fn check(&mut self, answering: Answering, key: Option<String>) {
-        let found = match guarded(|| self.course().check()) {
-            Ok(found) => found,
-            Err(refused) => return self.owe(answering, Err(refused)),
-        };
-        let answer = Ok(Answer::Found(found.clone()));
-        match self.course().checked(&found) {
-            Some(next) => self.change(next, (answering, answer), key),
-            None => self.owe(answering, answer),
+    /// Lets go on what is blocked.
+    pub(super) fn release(&mut self, with: String, answering: Answering, key: Option<String>) {
+        match self.course().released(with, self.ground.now()) {
+            Some(next) => self.arrive(next, answering, key),
+            None => self.owe(answering, Err(Refused::NotBlocked)),
         }
     }
 

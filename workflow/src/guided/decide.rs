@@ -4,9 +4,9 @@
 //! 2. The way is found before anything is done on it: a flow that cannot go on does not first leave.
 //! 3. A way over stages that are passed over visits each stage at most once.
 
-use super::flow::{Flow, Plan, Revisit};
+use super::flow::{Flow, Guard, Plan, Revisit};
 use super::position::{
-    Entry, Event, Failing, FailingKind, Position, Problem, Problems, StageName, Status,
+    Entry, Event, Failing, FailingKind, Position, Problem, Problems, Released, StageName, Status,
 };
 use super::refused::Refused;
 use crate::replay::Timestamp;
@@ -18,10 +18,13 @@ pub(super) enum Asked {
     Back,
     Skip,
     Retry,
+    Resume,
+    Release,
     Check,
     Edit,
     Cancel,
     Rollback,
+    SkipUndo,
     Start,
 }
 
@@ -31,12 +34,13 @@ impl Asked {
         use Status::{Blocked, Cancelled, Completed, Failed, Idle, RollingBack, Waiting, Working};
         let refused = match (self, status) {
             (Self::Next | Self::Back | Self::Skip, Waiting)
-            | (Self::Back | Self::Skip | Self::Retry, Blocked)
-            | (Self::Back | Self::Retry, Failed)
+            | (Self::Back | Self::Skip | Self::Retry | Self::Release, Blocked)
+            | (Self::Back | Self::Retry | Self::Resume, Failed)
             | (Self::Check, Idle | Waiting | Blocked | Failed)
             | (Self::Edit, Idle | Waiting | Working | Blocked | Failed)
             | (Self::Cancel, Idle | Waiting | Working | Blocked | Failed | RollingBack)
             | (Self::Rollback, Idle | Waiting | Blocked | Failed | RollingBack)
+            | (Self::SkipUndo, RollingBack)
             | (Self::Start, Idle) => {
                 return Ok(());
             }
@@ -44,6 +48,9 @@ impl Asked {
             (_, Cancelled) => Refused::Cancelled,
             (_, Working) => Refused::Busy,
             (Self::Retry, Idle | Waiting | Completed) => Refused::NothingToRetry,
+            (Self::Resume, Idle | Waiting | Blocked | Completed) => Refused::NothingToResume,
+            (Self::Release, Idle | Waiting | Failed | Completed) => Refused::NotBlocked,
+            (Self::SkipUndo, _) => Refused::NoUndoFails,
             (Self::Skip, _) => Refused::NotRunning(status),
             (_, Completed) => Refused::Finished,
             _ => Refused::NotRunning(status),
@@ -59,6 +66,21 @@ pub(super) struct Landing {
     over: Vec<StageName>,
     /// Nothing when it leads to the end.
     at: Option<StageName>,
+}
+
+/// Why the way on is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Way {
+    /// There is none.
+    Refused(Refused),
+    /// Durable code has to be asked whether this exit of the stage is open.
+    Asks(usize),
+}
+
+impl From<Refused> for Way {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
 }
 
 /// A flow, where a guide of it stands, and the person's data.
@@ -83,7 +105,8 @@ impl<S> Course<'_, S> {
         let position = self.position;
         let changes = match position.status {
             Status::Waiting => !found.is_empty(),
-            Status::Blocked => found != position.problems,
+            // What an operation waits for is not found out by asking the person's data.
+            Status::Blocked => position.failure.is_none() && found != position.problems,
             // Elsewhere it is only looked at.
             _ => false,
         };
@@ -102,8 +125,8 @@ impl<S> Course<'_, S> {
         Some(next)
     }
 
-    /// Where the way forward leads.
-    pub(super) fn ahead(&self) -> Result<Landing, Refused> {
+    /// Where the way forward leads, as far as these exits of the stage are known to be open or not.
+    pub(super) fn ahead(&self, open: &[(usize, bool)]) -> Result<Landing, Way> {
         let at = self.position.at.as_ref();
         let from = at.and_then(|at| self.plan().index(at));
         let from = from.ok_or(Refused::NoRoute)?;
@@ -113,7 +136,7 @@ impl<S> Course<'_, S> {
                 at: None,
             });
         }
-        self.land(self.exit(from)?)
+        Ok(self.land(self.exit(from, open)?)?)
     }
 
     /// The stages that lie ahead as things stand, up to the end or until the way is not known or comes back on itself.
@@ -122,7 +145,9 @@ impl<S> Course<'_, S> {
         let at = self.position.at.as_ref();
         let mut at = at.and_then(|at| self.plan().index(at));
         while let Some(from) = at {
-            let Ok(exit) = self.exit(from) else { break };
+            let Ok(exit) = self.exit(from, &[]) else {
+                break;
+            };
             let Ok(Landing { at: Some(next), .. }) = self.land(exit) else {
                 break;
             };
@@ -178,6 +203,28 @@ impl<S> Course<'_, S> {
         Some(next)
     }
 
+    /// The position when what was blocked is let go on, with this.
+    pub(super) fn released(&self, with: String, now: Timestamp) -> Option<Position> {
+        let at = self.position.at.clone()?;
+        let failure = self.position.failure.as_ref();
+        let blocked = failure.filter(|failing| failing.kind == FailingKind::Blocked)?;
+        let before = self.position.visits.get(&at)?.last;
+        let visit = format!("{at}[{before}]/");
+        let mut next = self.position.then();
+        next.say(Event::Released(at.clone()));
+        self.enter(&mut next, &at, Entry::Retry, now);
+        // Of a flow in a stage, they are below that.
+        let place = |place: &String| {
+            let start = place.rfind(&visit)? + visit.len();
+            Some(place[start..].to_owned())
+        };
+        next.released = Some(Released {
+            places: blocked.at.iter().filter_map(place).collect(),
+            with,
+        });
+        Some(next)
+    }
+
     /// The position when the stage is tried again by itself, if it is.
     pub(super) fn tries_again(&self, failing: &Failing, now: Timestamp) -> Option<Position> {
         let hooks = self.here()?;
@@ -202,7 +249,7 @@ impl<S> Course<'_, S> {
     /// The position after the person's data changed.
     pub(super) fn edited(&self) -> Position {
         let mut next = self.position.then();
-        if next.status == Status::Blocked {
+        if next.status == Status::Blocked && next.failure.is_none() {
             next.settle();
         }
         next.say(Event::Edited);
@@ -272,15 +319,25 @@ impl<S> Course<'_, S> {
     }
 
     /// The first open exit of a stage.
-    fn exit(&self, from: usize) -> Result<usize, Refused> {
-        let tests = &self.plan().stages[from].exits;
-        let open = tests
-            .iter()
-            .position(|test| test.as_ref().is_none_or(|test| test(self.state)));
-        let exit = open.and_then(|open| self.plan().graph.nodes()[from].exits.get(open));
-        let target = exit.map(|exit| StageName::new(&*exit.target));
-        let index = target.and_then(|target| self.plan().index(&target));
-        index.ok_or(Refused::NoRoute)
+    fn exit(&self, from: usize, open: &[(usize, bool)]) -> Result<usize, Way> {
+        let guards = &self.plan().stages[from].exits;
+        for (exit, guard) in guards.iter().enumerate() {
+            let is_open = match guard {
+                Guard::Open => true,
+                Guard::Test(test) => test(self.state),
+                Guard::Asks(_) => {
+                    let said = open.iter().find(|(said, _)| *said == exit);
+                    said.ok_or(Way::Asks(exit))?.1
+                }
+            };
+            if is_open {
+                let exit = self.plan().graph.nodes()[from].exits.get(exit);
+                let target = exit.map(|exit| StageName::new(&*exit.target));
+                let index = target.and_then(|target| self.plan().index(&target));
+                return index.ok_or(Way::Refused(Refused::NoRoute));
+            }
+        }
+        Err(Way::Refused(Refused::NoRoute))
     }
 
     /// Goes on from a stage that is about to be entered, past those whose condition does not hold.
@@ -300,7 +357,8 @@ impl<S> Course<'_, S> {
             if self.plan().graph.nodes()[at].terminal {
                 return Ok(Landing { over, at: None });
             }
-            at = self.exit(at)?;
+            // None of them is asked on the way: that was seen when the flow was built.
+            at = self.exit(at, &[]).map_err(|_| Refused::NoRoute)?;
         }
     }
 
@@ -329,6 +387,9 @@ impl<S> Course<'_, S> {
         next.settle();
         // What a flow in the stage was left from is over.
         next.live = None;
+        if entry != Entry::Retry {
+            next.released = None;
+        }
         let hooks = self.plan().hooks(at);
         let works = hooks.is_some_and(|hooks| hooks.body.is_some());
         let keeps =

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 
 use super::desk::{Answer, Answering, Key};
 use super::flow::FlowState;
+use super::nested::CANCELLED;
 use super::refused::Refused;
 use super::run::{Guide, guarded, said};
 use crate::context::{BoxFut, Up};
@@ -134,7 +135,7 @@ impl<S: FlowState> Guide<S> {
             level.with(|inner| inner.cancelled(Vec::new()));
         }
         self.catch_up();
-        let mut given_up = self.give_up();
+        let mut given_up = self.give_up(CANCELLED);
         given_up.extend(self.desk.levels.waiting());
         given_up.extend(self.held.drain(..).map(|held| held.answer));
         let mut next = self.course().cancelled(self.ground.now());

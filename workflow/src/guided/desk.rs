@@ -17,7 +17,7 @@ use super::flow::FlowState;
 use super::levels::{Editing, Levels};
 use super::migrate::Unfit;
 use super::observing::Observers;
-use super::position::{Problem, StageName, Status};
+use super::position::{Event, Problem, StageName, Status};
 use super::refused::Refused;
 use super::view::View;
 use crate::context::{self, Left};
@@ -37,11 +37,18 @@ pub(super) enum Command<S> {
     Back,
     Skip,
     Retry,
+    Resume,
     Check,
     Edit(Box<dyn FnOnce(&mut S) + Send>),
     Cancel,
+    /// With what, as JSON.
+    Release(String),
     Rollback,
+    /// The undo that fails is skipped, for this reason.
+    SkipUndo(String),
     Start(S),
+    /// What comes with it does not serialise: it is not given.
+    Unfit(String),
     /// Changes the data of the flow in a stage that lies there.
     EditWithin(String, Editing),
     /// Gives up the flow in a stage that lies there.
@@ -55,10 +62,13 @@ impl<S> Command<S> {
             Self::Back => Asked::Back,
             Self::Skip => Asked::Skip,
             Self::Retry => Asked::Retry,
+            Self::Resume => Asked::Resume,
             Self::Check => Asked::Check,
             Self::Edit(_) | Self::EditWithin(..) => Asked::Edit,
             Self::Cancel | Self::CancelWithin(_) => Asked::Cancel,
+            Self::Release(_) | Self::Unfit(_) => Asked::Release,
             Self::Rollback => Asked::Rollback,
+            Self::SkipUndo(_) => Asked::SkipUndo,
             Self::Start(_) => Asked::Start,
         }
     }
@@ -115,6 +125,10 @@ struct Inner<S> {
     /// How many wait for the guide to be opened, and who is told when the last of them goes.
     openers: usize,
     deserted: Option<Waker>,
+    /// Why what the guide said is not written yet.
+    failing: Option<String>,
+    /// The loop has not been told of that.
+    untold: bool,
 }
 
 /// Somebody waits for the guide to be opened, as long as this is held.
@@ -137,6 +151,8 @@ impl<S> Drop for Opener<S> {
 struct Parting<S> {
     view: Arc<View<S>>,
     owed: Vec<Owed>,
+    /// What happened in flows in stages.
+    within: Vec<(String, Vec<Event>)>,
     /// The store failed to take it, and is asked again.
     failed: bool,
 }
@@ -169,6 +185,8 @@ impl<S> Desk<S> {
                 wanted: false,
                 openers: 0,
                 deserted: None,
+                failing: None,
+                untold: false,
             }),
             shown: watch::Sender::new(Shown {
                 view: None,
@@ -300,6 +318,17 @@ impl<S> Desk<S> {
         self.shown.send_modify(|shown| shown.unfit = Some(unfit));
     }
 
+    /// Why what it said is not written yet, if it was not told that.
+    pub(super) fn take_unwritten(&self) -> Option<String> {
+        let mut inner = self.inner();
+        std::mem::take(&mut inner.untold).then(|| inner.failing.clone())?
+    }
+
+    /// The store fails: what is newest is not there.
+    pub(super) fn is_failing(&self) -> bool {
+        self.inner().failing.is_some()
+    }
+
     pub(super) fn poll_ask(&self, task: &Context<'_>) -> Poll<Ask<S>> {
         let mut inner = self.inner();
         if let Some(ask) = inner.asks.pop_front() {
@@ -320,10 +349,16 @@ impl<S> Desk<S> {
     }
 
     /// The guide has come to its end: what is shown and answered when that is durable.
-    pub(super) fn part(&self, view: Arc<View<S>>, owed: Vec<Owed>) {
+    pub(super) fn part(
+        &self,
+        view: Arc<View<S>>,
+        owed: Vec<Owed>,
+        within: Vec<(String, Vec<Event>)>,
+    ) {
         self.inner().parting = Some(Parting {
             view,
             owed,
+            within,
             failed: false,
         });
     }
@@ -334,6 +369,7 @@ impl<S: FlowState> context::Desk for Desk<S> {
         let mut inner = self.inner();
         inner.present = false;
         inner.waker = None;
+        inner.failing = None;
         match left {
             Left::Away => return !inner.asks.is_empty() || inner.wanted,
             Left::Ended { cancelled } => {
@@ -342,7 +378,13 @@ impl<S: FlowState> context::Desk for Desk<S> {
                 let revision = late.map(|parting| parting.view.revision);
                 let asks = std::mem::take(&mut inner.asks);
                 let waiting = self.levels.waiting();
-                if let Some(Parting { view, owed, .. }) = parting {
+                if let Some(Parting {
+                    view, owed, within, ..
+                }) = parting
+                {
+                    for (path, events) in within {
+                        self.observers.tell_within(&view, path, &events);
+                    }
                     self.observers.tell(&view);
                     self.show(view);
                     give(owed);
@@ -387,6 +429,13 @@ impl<S: FlowState> context::Desk for Desk<S> {
     fn not_written(&self, error: &str) {
         let mut inner = self.inner();
         let Some(parting) = &mut inner.parting else {
+            (inner.failing, inner.untold) = (Some(error.to_owned()), true);
+            let waker = inner.waker.take();
+            drop(inner);
+            if let Some(view) = self.view().filter(|view| view.durable) {
+                self.show(Arc::new(view.unsaved()));
+            }
+            waker.into_iter().for_each(Waker::wake);
             return;
         };
         if parting.view.status != Status::Cancelled {
@@ -404,6 +453,16 @@ impl<S: FlowState> context::Desk for Desk<S> {
         };
         let owed = owed.into_iter();
         give(owed.map(|(to, answer)| (to, unsaved(answer))).collect());
+    }
+
+    fn written(&self) {
+        let mut inner = self.inner();
+        (inner.failing, inner.untold) = (None, false);
+        let parts = inner.parting.is_some();
+        drop(inner);
+        if let Some(view) = self.view().filter(|view| !view.durable && !parts) {
+            self.show(Arc::new(view.saved()));
+        }
     }
 }
 

@@ -4,30 +4,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::sync::oneshot;
+
 use super::decide::Asked;
 use super::desk::{Answer, Answering};
 use super::flow::FlowState;
-use super::levels::Within as _;
+use super::levels::{Pressed, Within as _};
+use super::moving::Moving;
 use super::nested::kind_of;
-use super::position::{Entry, Event, Failing, FailingKind, Position, Status, Visit};
+use super::position::{Event, Failing, FailingKind, Position, Problem, Released, Status, Visit};
 use super::refused::Refused;
 use super::run::{Guide, guarded, said};
 use super::stage::{Stage, Wish};
 use crate::codec::BoxError;
 use crate::context::{BoxFut, Limit, Visiting, guiding};
-use crate::replay::{Failure, FailureKind};
-
-/// The scope in a visit in which a stage is left.
-const LEAVING: &str = "\0leave";
+use crate::replay::{Failure, FailureKind, Location};
 
 /// The code of a stage under way. Fields are dropped in order: the code before its scope.
 pub(super) struct Doing {
-    pub(super) code: BoxFut<'static, Result<(), BoxError>>,
+    pub(super) code: BoxFut<'static, Result<Gave, BoxError>>,
     /// How it ended, until something follows from that.
-    pub(super) ended: Option<Result<(), Failing>>,
+    pub(super) ended: Option<Result<Gave, Failing>>,
     pub(super) what: What,
-    pub(super) answering: Option<Answering>,
-    pub(super) key: Option<String>,
+    /// The move that it is asked for, if it is not the stage's body.
+    pub(super) moving: Option<Moving>,
     pub(super) limit: Option<Limit>,
     pub(super) visiting: Option<Visiting>,
 }
@@ -36,53 +36,26 @@ pub(super) struct Doing {
 pub(super) enum What {
     /// The stage's body.
     Body,
+    /// Checks of the stage.
+    Check,
+    /// The guard of an exit.
+    Route(usize),
     /// What the stage does when it is left.
     Leave,
     /// The undos of what was done.
     Undo,
 }
 
-impl<S: FlowState> Guide<S> {
-    /// Begins what the stage does when it is left. Gives back who asked when it does nothing.
-    pub(super) fn leave(
-        &mut self,
-        answering: Answering,
-        key: Option<String>,
-    ) -> Option<(Answering, Option<String>)> {
-        let leave = self.course().here().and_then(|here| here.leave.clone());
-        let (Some(leave), Some(at)) = (leave, self.now.position.at.clone()) else {
-            return Some((answering, key));
-        };
-        let visits = self.now.position.visits.get(&at).copied();
-        let visit = visits.unwrap_or_default().last;
-        let visiting = self.ground.visit(at.as_str(), visit, None);
-        let stage = Stage {
-            name: at,
-            visit,
-            entry: Entry::Forward,
-            state: self.now.state.clone(),
-            wishes: Arc::clone(&self.wishes),
-        };
-        let cx = visiting.cx();
-        let limit = self.flow.plan().hooks_timeout;
-        let limit = limit.map(|limit| visiting.limit(self.ground.now().after(limit)));
-        let code = Box::pin(async move {
-            let aside = guiding::aside(cx, LEAVING).await?;
-            leave(stage).begin(aside.cx()).await
-        });
-        self.doing = Some(Doing {
-            code,
-            ended: None,
-            what: What::Leave,
-            answering: Some(answering),
-            key,
-            limit,
-            visiting: Some(visiting),
-        });
-        self.show();
-        None
-    }
+/// What the code of a stage gave.
+pub(super) enum Gave {
+    Nothing,
+    /// What is wrong.
+    Found(Vec<Problem>),
+    /// Whether an exit is open.
+    Open(bool),
+}
 
+impl<S: FlowState> Guide<S> {
     /// Writes a position that stands at a stage, and begins that stage's body, if it has one: then the command is answered when that has
     /// ended.
     pub(super) fn arrive(&mut self, next: Position, answering: Answering, key: Option<String>) {
@@ -116,6 +89,13 @@ impl<S: FlowState> Guide<S> {
         let (number, first) = (visit.number, visit.first);
         let keeps = (first < number).then(|| number - 1);
         let visiting = self.ground.visit(visit.stage.as_str(), number, keeps);
+        if let Some(at) = self.visit() {
+            let operations = &self.desk.levels.operations;
+            operations.enters(at.clone());
+            if let Some(Released { places, with }) = self.now.position.released.clone() {
+                operations.release(at, places, with);
+            }
+        }
         let began = self.now.began.as_ref().unwrap_or(&self.now.state);
         let stage = Stage {
             name: visit.stage.clone(),
@@ -132,21 +112,23 @@ impl<S: FlowState> Guide<S> {
         let pause = pause.and_then(|until| visiting.pause(until));
         let code = Box::pin(async move {
             // A body that the code no longer has leaves nothing to do.
-            let Some(body) = body else { return Ok(()) };
+            let Some(body) = body else {
+                return Ok(Gave::Nothing);
+            };
             if let Some(pause) = pause {
                 std::future::poll_fn(|task| pause.poll(task)).await;
             }
             if new && keeps.is_some() {
                 guiding::keep(cx.clone(), base, name, first, number).await?;
             }
-            body(stage).begin(cx).await
+            body(stage).begin(cx).await?;
+            Ok(Gave::Nothing)
         });
         self.doing = Some(Doing {
             code,
             ended: None,
             what: What::Body,
-            answering: None,
-            key: None,
+            moving: None,
             limit: visit.deadline.map(|deadline| visiting.limit(deadline)),
             visiting: Some(visiting),
         });
@@ -166,6 +148,11 @@ impl<S: FlowState> Guide<S> {
                 Err(panic) => Some(Err(panicked(&*panic))),
             };
         }
+        let visiting = doing.visiting.as_ref();
+        if doing.ended.is_some() && visiting.is_some_and(Visiting::is_left_over) {
+            // It does not fit what is recorded: the machine says so.
+            return false;
+        }
         // Nothing follows from its end while it is being decided whether anything does.
         if decided && let Some(ended) = doing.ended.take() {
             self.ended(ended);
@@ -177,7 +164,10 @@ impl<S: FlowState> Guide<S> {
         if decided && self.is_late(task) {
             self.gave_up = true;
             let failing = self.late();
+            let operations = &self.desk.levels.operations;
+            operations.gives_up(Some(failing.text.clone()));
             self.ended(Err(failing));
+            self.desk.levels.operations.gives_up(None);
             return true;
         }
         false
@@ -220,12 +210,16 @@ impl<S: FlowState> Guide<S> {
     pub(super) fn late(&self) -> Failing {
         let at = self.now.position.at.as_ref();
         let stage = at.map_or("", |at| at.as_str());
-        let leaves = matches!(&self.doing, Some(doing) if doing.what == What::Leave);
-        let (what, limit) = if leaves {
-            ("leaving the stage", self.flow.plan().hooks_timeout)
-        } else {
-            let hooks = at.and_then(|at| self.flow.plan().hooks(at));
-            ("the stage", hooks.and_then(|hooks| hooks.timeout))
+        let what = self.doing.as_ref().map(|doing| doing.what);
+        let hooks = self.flow.plan().hooks_timeout;
+        let (what, limit) = match what {
+            Some(What::Check) => ("checking the stage", hooks),
+            Some(What::Route(_)) => ("finding the way on from the stage", hooks),
+            Some(What::Leave) => ("leaving the stage", hooks),
+            _ => {
+                let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+                ("the stage", hooks.and_then(|hooks| hooks.timeout))
+            }
         };
         let limit = limit.unwrap_or_default();
         Failing {
@@ -236,50 +230,48 @@ impl<S: FlowState> Guide<S> {
     }
 
     /// The code under way is over, whatever it was at; gives those who wait for it.
-    pub(super) fn give_up(&mut self) -> Vec<Answering> {
+    pub(super) fn give_up(&mut self, because: &str) -> Vec<Answering> {
         let mut waiting = self.desk.levels.waiting_at(self.ground.base());
+        self.goes_on = false;
         let Some(doing) = self.doing.take() else {
             return waiting;
         };
+        let operations = &self.desk.levels.operations;
+        operations.gives_up(Some(because.to_owned()));
         drop(doing.code);
         drop(doing.visiting);
+        operations.gives_up(None);
         self.wishes.clear();
         self.open_gate();
         self.gave_up = true;
-        waiting.extend(doing.answering);
+        waiting.extend(doing.moving.map(Moving::answering));
         waiting
     }
 
     /// The code under way has ended.
-    pub(super) fn ended(&mut self, ended: Result<(), Failing>) {
+    pub(super) fn ended(&mut self, ended: Result<Gave, Failing>) {
         let Some(Doing {
             code,
             what,
-            answering,
-            key,
+            moving,
             visiting,
             ..
         }) = self.doing.take()
         else {
             return;
         };
+        if let (What::Body, Ok(_), Some(visiting)) = (what, &ended, &visiting) {
+            self.find_orphans(visiting);
+        }
         drop(code);
         drop(visiting);
         self.wishes.clear();
         self.open_gate();
-        match what {
-            What::Body => self.body_ended(ended),
-            What::Undo => self.undone(ended),
-            What::Leave => {
-                let Some(answering) = answering else { return };
-                let left = ended.map_err(Refused::Leave);
-                // The person's data may have changed meanwhile, and the way with it.
-                match left.and_then(|()| self.ahead()) {
-                    Ok(landing) => self.go(&landing, false, answering, key),
-                    Err(refused) => self.owe(answering, Err(refused)),
-                }
-                self.show();
-            }
+        match (what, moving) {
+            (What::Body, _) => self.body_ended(ended.map(drop)),
+            (What::Undo, _) => self.undone(ended.map(drop)),
+            (what, Some(moving)) => self.answered(what, ended, moving),
+            (_, None) => {}
         }
     }
 
@@ -290,8 +282,9 @@ impl<S: FlowState> Guide<S> {
         // An error is one of the code, or of a step, and comes again when that is replayed.
         let follows = match &ended {
             Ok(()) => true,
-            Err(failing) => failing.kind == FailingKind::Error,
+            Err(failing) => matches!(failing.kind, FailingKind::Error | FailingKind::Blocked),
         };
+        let ended = ended.map_err(|failing| self.or_blocked(failing));
         let again = ended.as_ref().err().and_then(|failing| {
             let now = self.ground.now();
             self.course().tries_again(failing, now)
@@ -306,12 +299,17 @@ impl<S: FlowState> Guide<S> {
         let mut answer = match ended {
             Ok(()) => {
                 next.settle();
+                next.released = None;
                 next.events.extend(stage.map(Event::Done));
                 Ok(Answer::At(next.at.clone()))
             }
             Err(failing) => {
                 next.fail(failing.clone());
-                next.events.extend(stage.map(Event::Failed));
+                let event = match failing.kind {
+                    FailingKind::Blocked => Event::Blocked,
+                    _ => Event::Failed,
+                };
+                next.events.extend(stage.map(event));
                 Err(Refused::Failed(failing))
             }
         };
@@ -325,11 +323,40 @@ impl<S: FlowState> Guide<S> {
             self.owe(answering, answer.clone());
         }
         // The flow in it came to its end by a `next` that goes on here.
-        for (answering, key) in self.desk.levels.following(&base) {
+        let mut following = self.desk.levels.following(&base);
+        if std::mem::take(&mut self.goes_on) && following.is_empty() && answer.is_ok() {
+            // Whoever pressed it is gone with the process that they pressed it in.
+            following.push((oneshot::channel().0, None));
+        }
+        for (answering, key) in following {
             match &answer {
-                Ok(_) => drop(self.press(Asked::Next, answering, key, false)),
+                Ok(_) => drop(self.press(
+                    Pressed {
+                        asked: Asked::Next,
+                        with: None,
+                        answering,
+                        key,
+                    },
+                    false,
+                )),
                 Err(refused) => self.owe(answering, Err(refused.clone())),
             }
+        }
+    }
+
+    /// An error that does not say that it is of a blocked step, when there is one: the stage is blocked.
+    fn or_blocked(&self, failing: Failing) -> Failing {
+        let visit = self.visit().filter(|_| failing.kind == FailingKind::Error);
+        let blocked = visit.map(|visit| self.desk.levels.operations.blocked(&visit));
+        let blocked = blocked.unwrap_or_default();
+        let said = |(_, reason): &(Location, String)| failing.text.contains(reason.as_str());
+        let Some((_, reason)) = blocked.iter().find(|it| said(it)) else {
+            return failing;
+        };
+        Failing {
+            kind: FailingKind::Blocked,
+            text: reason.clone(),
+            at: blocked.iter().map(|(at, _)| at.to_string()).collect(),
         }
     }
 
@@ -369,11 +396,23 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failing {
 
 /// What an error of a stage's code says.
 fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
-    let failure = error.downcast_ref::<Failure>();
+    let failure = find(error);
+    let kind = kind_of(failure);
+    if let (FailingKind::Blocked, Some(failure)) = (kind, failure) {
+        let blocked = all_of(failure).into_iter();
+        let blocked = blocked.filter(|it| it.kind() == FailureKind::Blocked);
+        let blocked: Vec<_> = blocked.collect();
+        let said: Vec<_> = blocked.iter().map(|it| it.message()).collect();
+        return Failing {
+            kind,
+            text: said.join("; "),
+            at: blocked.iter().map(|it| it.location().to_string()).collect(),
+        };
+    }
     let at = failure.map(|failure| failure.location().to_string());
     let text = error.to_string();
     Failing {
-        kind: kind_of(failure),
+        kind,
         text: if text.trim().is_empty() {
             "it failed, and does not say why".to_owned()
         } else {
@@ -381,4 +420,28 @@ fn failing(error: &(dyn std::error::Error + 'static)) -> Failing {
         },
         at: at.into_iter().filter(|at| !at.is_empty()).collect(),
     }
+}
+
+/// The failure in the chain of an error's sources.
+fn find<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Failure> {
+    let mut next = Some(error);
+    for _ in 0..DEPTH {
+        let error = next?;
+        if let Some(failure) = error.downcast_ref() {
+            return Some(failure);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// So many sources of an error are looked at: one whose chain leads back to itself ends there.
+const DEPTH: usize = 32;
+
+/// A failure, or those of its branches.
+pub(super) fn all_of(failure: &Failure) -> Vec<&Failure> {
+    if failure.branches().is_empty() {
+        return vec![failure];
+    }
+    failure.branches().iter().flat_map(all_of).collect()
 }

@@ -104,6 +104,15 @@ pub enum Fault {
         /// They, in the order in which one leads to the next.
         stages: Vec<String>,
     },
+    /// A stage that may be passed over has a guard that is durable code, for which there is no visit then.
+    #[error(
+        "stage `{stage}` may be passed over, and an exit of it asks durable code: when it is passed over, that has no place to run\n  \
+         ways out: a condition of the data alone on that exit; or put `when` on the exits that lead to the stage"
+    )]
+    AskedInPassing {
+        /// The stage.
+        stage: String,
+    },
     /// A migration from an older version leads to one that none leads on from.
     #[error("no migration leads on from version {version}")]
     MigrationGap {
@@ -127,8 +136,12 @@ impl Faults {
         graph: &Graph,
         version: u32,
         migrations: &[u32],
+        asking: &[&str],
     ) -> Result<(), Self> {
         let mut faults = check(graph);
+        faults.extend(asking.iter().map(|stage| Fault::AskedInPassing {
+            stage: (*stage).to_owned(),
+        }));
         versions(version, migrations, &mut faults);
         if faults.is_empty() {
             return Ok(());
@@ -555,8 +568,10 @@ mod tests {
             Fault::Unreachable { stage, start } => format!("unreachable {stage} {start}"),
             Fault::DeadEnd { stage } => format!("dead-end {stage}"),
             Fault::SkippableCycle { stages } => format!("skippable-cycle {}", stages.join(" ")),
-            // Of the flow's versions, not of its graph.
-            Fault::MigrationGap { .. } | Fault::MigrationBeyond { .. } => fault.to_string(),
+            // Not of the graph alone.
+            Fault::AskedInPassing { .. }
+            | Fault::MigrationGap { .. }
+            | Fault::MigrationBeyond { .. } => fault.to_string(),
         }
     }
 

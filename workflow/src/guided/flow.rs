@@ -15,10 +15,12 @@ use super::graph::{Exit, Graph, Node};
 use super::migrate::Migrations;
 use super::nested::AnyFlow;
 use super::observing::{Analytics, Sink, Told};
-use super::position::{Problems, StageName};
+use super::position::{Problem, Problems, StageName};
 use super::stage::{Stage, Undone, Work};
 use crate::codec::BoxError;
-use crate::context::{BoxFut, Cancellation, Fragment, Recorded, StepError};
+use crate::context::{
+    BoxFut, Cancellation, Fragment, Recorded, States, StepError, UndoArgs, UndoFn,
+};
 use crate::replay::Backoff;
 
 /// What a flow asks of the person's data: `S` is written with every revision.
@@ -30,7 +32,17 @@ pub(super) type Test<S> = Arc<dyn Fn(&S) -> bool + Send + Sync>;
 type Check<S> = Arc<dyn Fn(&S, &mut Problems) + Send + Sync>;
 type ExitGuard<S> = Arc<dyn Fn(S) -> BoxFut<'static, bool> + Send + Sync>;
 type Undo<S> = Arc<dyn Fn(Undone<S>) -> BoxFut<'static, Result<(), BoxError>> + Send + Sync>;
-type Hook<S> = Arc<dyn Fn(Stage<S>) -> Work + Send + Sync>;
+pub(super) type Hook<S, T = ()> = Arc<dyn Fn(Stage<S>) -> Work<T> + Send + Sync>;
+
+/// Whether an exit is open.
+pub(super) enum Guard<S> {
+    /// Always.
+    Open,
+    /// While this holds of the person's data.
+    Test(Test<S>),
+    /// When this durable code says so.
+    Asks(Hook<S, bool>),
+}
 
 /// A flow that a person is led through, checked. Cheap to clone.
 ///
@@ -119,9 +131,11 @@ pub(super) struct UndoneStep<S> {
 pub(super) struct Hooks<S> {
     pub(super) name: StageName,
     pub(super) when: Option<Test<S>>,
-    /// In the order of the node's exits; nothing for one that is always open.
-    pub(super) exits: Vec<Option<Test<S>>>,
+    /// In the order of the node's exits.
+    pub(super) exits: Vec<Guard<S>>,
     pub(super) checks: Vec<Check<S>>,
+    /// Checks that are durable code.
+    pub(super) asks: Vec<Hook<S, Vec<Problem>>>,
     pub(super) body: Option<Hook<S>>,
     pub(super) leave: Option<Hook<S>>,
     pub(super) revisit: Revisit,
@@ -361,7 +375,9 @@ impl<S> FlowBuilder<S> {
         let nodes = self.stages.iter().map(|stage| stage.node.clone());
         let graph = Graph::new(nodes.collect());
         let migrations: Vec<u32> = self.migrations.keys().copied().collect();
-        Faults::of(&self.name, &graph, self.version, &migrations)?;
+        let asking = self.stages.iter().filter(|stage| stage.asks_on_the_way());
+        let asking: Vec<_> = asking.map(|stage| &*stage.node.name).collect();
+        Faults::of(&self.name, &graph, self.version, &migrations, &asking)?;
         let stages = self.stages.into_iter();
         let stages: Vec<_> = stages.map(|stage| stage.into_hooks(&self.name)).collect();
         Ok(Flow(Arc::new(Plan {
@@ -387,8 +403,9 @@ impl<S> FlowBuilder<S> {
 pub struct StageBuilder<S> {
     node: Node,
     when: Option<Test<S>>,
-    exits: Vec<Option<Test<S>>>,
+    exits: Vec<Guard<S>>,
     checks: Vec<Check<S>>,
+    asks: Vec<Hook<S, Vec<Problem>>>,
     body: Option<Hook<S>>,
     leave: Option<Hook<S>>,
     revisit: Revisit,
@@ -408,6 +425,7 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         when: None,
         exits: Vec::new(),
         checks: Vec::new(),
+        asks: Vec::new(),
         body: None,
         leave: None,
         revisit: Revisit::Keep,
@@ -420,6 +438,20 @@ pub fn stage<S>(name: impl Into<String>) -> StageBuilder<S> {
         steps: Vec::new(),
     }
 }
+
+/// What the undo of a step of a guided flow takes.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "the undo of a step in a guided flow takes what the step gives, and nothing else but an `Undone<{S}>`",
+    label = "takes `{Self}`",
+    note = "help: write it as `async fn undo(gave: T)` or `async fn undo(gave: T, undone: Undone<{S}>)`; states of the engine are a workflow's"
+)]
+pub trait UndoneWith<S> {}
+
+#[diagnostic::do_not_recommend]
+impl<S, T> UndoneWith<S> for (T,) {}
+#[diagnostic::do_not_recommend]
+impl<S, T> UndoneWith<S> for (T, Undone<S>) {}
 
 impl<S> fmt::Debug for StageBuilder<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -464,7 +496,7 @@ impl<S> StageBuilder<S> {
             target: Cow::Owned(target.into()),
             guarded: false,
         });
-        self.exits.push(None);
+        self.exits.push(Guard::Open);
         self
     }
 
@@ -479,7 +511,25 @@ impl<S> StageBuilder<S> {
             target: Cow::Owned(target.into()),
             guarded: true,
         });
-        self.exits.push(Some(Arc::new(open)));
+        self.exits.push(Guard::Test(Arc::new(open)));
+        self
+    }
+
+    /// Leads to another stage when durable code says so: a call of a `#[fragment]` function, whose steps are recorded. It is asked when
+    /// the person wants to go on, after the exits before it, and asked again when the data was edited meanwhile. What it said last time
+    /// does not count; where the way leads from here is not shown before ([`View::ahead`](field@super::View::ahead)). A stage that may be
+    /// passed over ([`when`](Self::when)) has none of these. When it fails, the person stays: [`Refused::Check`](super::Refused::Check).
+    pub fn to_if_async<E: StepError + 'static>(
+        mut self,
+        target: impl Into<String>,
+        open: impl Fn(Stage<S>) -> Fragment<'static, Result<bool, E>> + Send + Sync + 'static,
+    ) -> Self {
+        self.node.exits.to_mut().push(Exit {
+            target: Cow::Owned(target.into()),
+            guarded: true,
+        });
+        self.exits
+            .push(Guard::Asks(Arc::new(move |stage| Work::of(open(stage)))));
         self
     }
 
@@ -499,6 +549,43 @@ impl<S> StageBuilder<S> {
     /// Asked before the stage is left by `next`: what it finds wrong is shown, and the person stays. Of several, all are asked.
     pub fn check(mut self, check: impl Fn(&S, &mut Problems) + Send + Sync + 'static) -> Self {
         self.checks.push(Arc::new(check));
+        self
+    }
+
+    /// A check that is durable code: a call of a `#[fragment]` function, whose steps are recorded. It is asked after the others found
+    /// nothing, each time anew, and asked again when the data was edited meanwhile. When it fails, nothing is found, and the person
+    /// stays: [`Refused::Check`](super::Refused::Check).
+    ///
+    /// ```
+    /// use workflow::guided::{Problems, Stage, stage};
+    /// use workflow::{Failure, fragment, step};
+    ///
+    /// # #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    /// # struct Project { name: String }
+    /// #[step]
+    /// async fn is_taken(name: String) -> Result<bool, std::io::Error> {
+    ///     // asks a service
+    /// #   Ok(name == "acme")
+    /// }
+    ///
+    /// #[fragment]
+    /// async fn name_is_free(stage: Stage<Project>) -> Result<Problems, Failure> {
+    ///     let mut problems = Problems::default();
+    ///     let taken = is_taken(stage.state().name.clone()).await?;
+    ///     problems.when(taken, "name", "there is such a project");
+    ///     Ok(problems)
+    /// }
+    ///
+    /// let details = stage("details").check_async(name_is_free).to("done");
+    /// # drop(details);
+    /// ```
+    pub fn check_async<E: StepError + 'static>(
+        mut self,
+        check: impl Fn(Stage<S>) -> Fragment<'static, Result<Problems, E>> + Send + Sync + 'static,
+    ) -> Self {
+        self.asks.push(Arc::new(move |stage| {
+            Work::of(check(stage)).map(Problems::into_found)
+        }));
         self
     }
 
@@ -597,6 +684,25 @@ impl<S> StageBuilder<S> {
         })
     }
 
+    /// The same, as `#[guided]` has it from `#[step(undo(..))]` in the stage's code: the undo, and whether it is also called when it is
+    /// not known whether the step did anything.
+    #[doc(hidden)]
+    pub fn undo_site<A, H>(self, place: &str, (undo, unknown): (H, bool)) -> Self
+    where
+        A: UndoneWith<S>,
+        H: UndoFn<A> + Clone + Send + Sync + 'static,
+        S: FlowState,
+    {
+        self.undoes(place.to_owned(), unknown, move |output, undone| {
+            if output.is_none() && !unknown {
+                return Err("what the step gave is not known".into());
+            }
+            let mut states = States::default();
+            states.insert(undone);
+            undo.clone().call(UndoArgs::of(output, states))
+        })
+    }
+
     fn undoes<F, E>(
         mut self,
         place: String,
@@ -628,6 +734,12 @@ impl<S> StageBuilder<S> {
         self
     }
 
+    /// It may be passed over, and has guards that could not be asked then.
+    fn asks_on_the_way(&self) -> bool {
+        let asks = |guard: &Guard<S>| matches!(guard, Guard::Asks(_));
+        self.when.is_some() && self.exits.iter().any(asks)
+    }
+
     fn into_hooks(mut self, flow: &str) -> Hooks<S> {
         for step in &mut self.steps {
             let within = format!("{flow}/{}[]/{}", self.node.name, step.place);
@@ -640,6 +752,7 @@ impl<S> StageBuilder<S> {
             when: self.when,
             exits: self.exits,
             checks: self.checks,
+            asks: self.asks,
             body: self.body,
             leave: self.leave,
             revisit: self.revisit,

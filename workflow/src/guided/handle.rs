@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 
 use super::desk::{Answer, Ask, Command, Desk, Laid, Shown};
@@ -16,12 +17,12 @@ use super::observing::{Heard, Observer, Told};
 use super::position::{Problem, StageName};
 use super::refused::Refused;
 use super::reopening::Reopening;
-use super::run;
 use super::view::View;
+use super::{run, standing};
 use crate::context::{self, Input};
 use crate::engine::{Engine, EngineBuilder, Entry, StartError};
-use crate::replay::{InvalidRunId, Location, RunId, RunKey};
-use crate::store::StoreError;
+use crate::replay::{InvalidRunId, Location, RunId, RunKey, Site};
+use crate::store::{Loaded, StoreError};
 
 /// Why a guide was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -103,22 +104,27 @@ pub enum OpenError {
 impl EngineBuilder {
     /// Adds the flow that `#[guided]` describes on this type.
     pub fn guide<F: Guided>(self) -> Self {
-        self.guided(F::flow())
+        self.flow(F::flow(), F::SITES)
     }
 
     /// Adds a flow.
     pub fn guided<S: FlowState>(self, flow: &Flow<S>) -> Self {
+        self.flow(flow, &[])
+    }
+
+    fn flow<S: FlowState>(self, flow: &Flow<S>, sites: &'static [Site]) -> Self {
         // The names of what an engine knows live as long as the program, and so does a definition.
         let name = Box::leak(flow.name().to_owned().into_boxed_str());
         let of = flow.clone();
         self.entry(Entry {
             name,
-            sites: &[],
+            sites,
             path: std::any::type_name::<Flow<S>>(),
             states: Vec::new,
             run: Arc::new(move |args| Ok(run::body(&of, args))),
+            // A guide undoes what it did by itself.
             undos: &[],
-            alive: Some(Arc::new(run::alive(flow))),
+            alive: Some(Arc::new(standing::alive(flow))),
         })
     }
 }
@@ -380,6 +386,23 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
         self.press(Command::Retry, moved)
     }
 
+    /// Goes on with a stage whose body was cut off when its process ended, keeping what succeeded: what [`retry`](Self::retry) does, and
+    /// refused as [`Refused::NothingToResume`] when it failed for another reason.
+    pub fn resume(&self) -> Press<S, Moved<K>> {
+        self.press(Command::Resume, moved)
+    }
+
+    /// Lets an operation of the stage go on that is blocked, with what somebody says to it: the stage's code runs again, keeping what
+    /// succeeded, and the step that was blocked finds `with` in [`CurrentStep::released`](crate::CurrentStep::released). It is recorded.
+    /// Refused as [`Refused::NotBlocked`] when nothing is.
+    pub fn release(&self, with: impl Serialize) -> Press<S, Moved<K>> {
+        let command = match serde_json::to_string(&with) {
+            Ok(json) => Command::Release(json),
+            Err(error) => Command::Unfit(error.to_string()),
+        };
+        self.press(command, moved)
+    }
+
     /// Asks the checks of the stage, and shows what they find. Gives it, too.
     pub fn check(&self) -> Press<S, Vec<Problem>> {
         self.press(Command::Check, |answer| match answer {
@@ -402,6 +425,12 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
     /// failing is told, and may be tried again: what was undone by then is not undone again.
     pub fn rollback(&self) -> Press<S, u64> {
         self.press(Command::Rollback, revision)
+    }
+
+    /// Passes over the undo at which a rollback stands, because it keeps failing or this code does not have it, and goes on with the
+    /// others. `reason` is recorded. [`View::failure`](field@View::failure) says which it is.
+    pub fn skip_undo(&self, reason: impl Into<String>) -> Press<S, u64> {
+        self.press(Command::SkipUndo(reason.into()), revision)
     }
 
     /// Begins again, after a rollback.
@@ -510,8 +539,12 @@ impl<S: FlowState, K: StageKey> Guide<S, K> {
     async fn read(&self) -> Result<(), OpenError> {
         let inner = &self.engine.inner;
         let loaded = inner.store.load(self.run).await?;
-        let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
-        let view = run::stored(&self.flow, &*inner.codec, &history).await;
+        let (history, published) = match loaded {
+            Some(Loaded { row, history }) => (history, row.progress),
+            None => (Vec::new(), None),
+        };
+        let view = standing::stored(&self.flow, &*inner.codec, &history, published.as_deref());
+        let view = view.await;
         let corrupt = |detail: String| OpenError::Corrupt {
             id: self.id.clone(),
             detail,
@@ -615,6 +648,9 @@ impl<S: FlowState, T: 'static> Press<S, T> {
         } = self;
         if guide.engine.inner.is_closing() && !guide.desk.is_closed() {
             return Err(Refused::Stopped("the engine is shutting down".to_owned()));
+        }
+        if let Command::Unfit(why) = command {
+            return Err(Refused::Encode(why));
         }
         let asked = command.asked();
         let (answer, answered) = oneshot::channel();

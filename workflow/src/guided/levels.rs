@@ -10,21 +10,16 @@ use std::task::Waker;
 
 use super::decide::Asked;
 use super::desk::{Answering, Key};
-use super::position::StageName;
+use super::operations::Operations;
+use super::position::{Event, StageName};
 use super::view::NestedView;
-use crate::context::BoxFut;
+use crate::context::{BoxFut, News, Watching};
 use crate::replay::Location;
 
 /// A flow in a stage, as the flows around it see it.
 pub(super) trait Within: Send {
     /// Obeys a command, or gives it back when it falls outward. `over`: the code of its stage is given up for it.
-    fn press(
-        &mut self,
-        asked: Asked,
-        answering: Answering,
-        key: Key,
-        over: bool,
-    ) -> Option<(Answering, Key)>;
+    fn press(&mut self, press: Pressed, over: bool) -> Option<Pressed>;
     /// Changes the person's data.
     fn edit(&mut self, edit: Editing, answering: Answering, key: Key);
     /// Asks whether it may be left.
@@ -33,8 +28,21 @@ pub(super) trait Within: Send {
     fn cancelled(&mut self, answering: Vec<(Answering, Key)>);
     /// Effects of the code of its stage were cut off.
     fn interrupted(&mut self, effects: &[Location]);
+    /// What it said could not be written, and is written again.
+    fn unwritten(&mut self, error: &str);
+    /// What happened in it that is not durable yet.
+    fn untold(&mut self) -> Vec<Event>;
     /// The revision that the command with this key led to.
     fn answer_to(&self, key: &str) -> Option<u64>;
+}
+
+/// A command for a flow in a stage, whatever its data is.
+pub(super) struct Pressed {
+    pub(super) asked: Asked,
+    /// What comes with it, as JSON.
+    pub(super) with: Option<String>,
+    pub(super) answering: Answering,
+    pub(super) key: Key,
 }
 
 /// A change of the data of a flow that is found at run time; false when it is of another type.
@@ -80,7 +88,20 @@ struct Follow {
 }
 
 #[derive(Default)]
-pub(super) struct Levels(Mutex<State>);
+pub(super) struct Levels {
+    state: Mutex<State>,
+    pub(super) operations: Operations,
+}
+
+impl Watching for Levels {
+    fn tell(&self, at: &Location, news: News<'_>) {
+        self.operations.tell(at, &news);
+    }
+
+    fn released(&self, at: &Location) -> Option<String> {
+        self.operations.released(at)
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -93,13 +114,15 @@ struct State {
     following: Vec<Follow>,
     deciding: bool,
     changed: bool,
+    /// What happened in flows in stages, and was not told to the guide's observers.
+    told: Vec<(String, Vec<Event>)>,
     /// The flows that may be in stages of this guide.
     declared: Vec<String>,
 }
 
 impl Levels {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A drive begins.
@@ -110,6 +133,7 @@ impl Levels {
         state.declared = declared;
         state.deciding = false;
         state.changed = false;
+        state.told.clear();
         drop(state);
         drop(gone);
     }
@@ -206,6 +230,18 @@ impl Levels {
         inside.find(|level| path_of(&level.base) == path).cloned()
     }
 
+    /// Something happened in the flow there.
+    pub(super) fn tells(&self, base: &Location, events: Vec<Event>) {
+        if !events.is_empty() {
+            self.state().told.push((path_of(base), events));
+        }
+    }
+
+    /// What happened in flows in stages since this was asked last.
+    pub(super) fn take_told(&self) -> Vec<(String, Vec<Event>)> {
+        std::mem::take(&mut self.state().told)
+    }
+
     // ===== deciding =====
 
     pub(super) fn set_deciding(&self, deciding: bool) {
@@ -219,6 +255,15 @@ impl Levels {
         drop(state);
         for waker in inside.iter().filter_map(|level| level.waker.as_ref()) {
             waker.wake_by_ref();
+        }
+    }
+
+    /// All flows in stages look again.
+    pub(super) fn wake_inside(&self) {
+        for level in self.inside_out() {
+            if let Some(waker) = &level.waker {
+                waker.wake_by_ref();
+            }
         }
     }
 

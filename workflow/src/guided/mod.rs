@@ -45,11 +45,12 @@
 //!
 //! The body of a stage may go through another flow: it is part of the same guide. `next` goes to the innermost, and from its end it
 //! leads on in the one around it; `back` at its first stage leads back out of it. [`View::nested`](field@View::nested) shows it, and [`Guide::within`]
-//! reaches it. In a workflow the same call is a child run, which is driven by whoever opens its id.
+//! reaches it. Where `#[guided]` describes it, the type of its data says which flow it is, and it is not named: `guide!(billing, Bank::default())`.
+//! In a workflow the same line is a child run, which is driven by whoever opens its id.
 //!
 //! ```
 //! use workflow::guided::{Flow, Moved, stage};
-//! use workflow::{Engine, Failure, MemoryStore, fragment};
+//! use workflow::{Engine, Failure, MemoryStore, fragment, guide};
 //!
 //! #[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 //! struct Bank {
@@ -57,8 +58,8 @@
 //! }
 //!
 //! #[fragment]
-//! async fn bills(billing: Flow<Bank>) -> Result<(), Failure> {
-//!     let _bank = billing.guide(Bank::default()).await?;
+//! async fn bills(flow: Flow<Bank>) -> Result<(), Failure> {
+//!     let _bank = guide!(billing, Bank::default(), flow = flow).await?;
 //!     Ok(())
 //! }
 //!
@@ -77,8 +78,8 @@
 //!
 //! let guide = engine.guided(&flow, "order 7").open_or_start(|| ()).await?;
 //! let moved = guide.next().await?;
-//! assert!(matches!(moved, Moved::Inside { path, .. } if path == "pay/guide"));
-//! let bank = guide.within::<Bank>("pay/guide");
+//! assert!(matches!(moved, Moved::Inside { path, .. } if path == "pay/billing"));
+//! let bank = guide.within::<Bank>("pay/billing");
 //! bank.edit(|bank| bank.iban = "DE1".into()).await?;
 //! assert_eq!(guide.next().await?, Moved::Finished);
 //! # Ok(())
@@ -86,6 +87,7 @@
 //! ```
 
 mod commands;
+mod committing;
 mod decide;
 mod deciding;
 mod desk;
@@ -97,18 +99,21 @@ mod handle;
 mod key;
 mod levels;
 mod migrate;
+mod moving;
 mod nested;
 mod observing;
+mod operations;
 mod position;
 mod refused;
 mod reopening;
 mod run;
 mod stage;
+mod standing;
 mod undoing;
 mod view;
 
 pub use faults::{Fault, Faults};
-pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, stage};
+pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, UndoneWith, stage};
 pub use graph::{Exit, Graph, Node};
 pub use handle::{Changes, Guide, GuideAt, Inside, Moved, OpenError, Press};
 pub use key::{Guided, StageKey};

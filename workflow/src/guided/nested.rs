@@ -18,13 +18,15 @@ use serde_json::Value;
 
 use super::decide::Asked;
 use super::desk::{Answer, Answering, Desk, Key};
+use super::doing::all_of as all_failures;
 use super::flow::{Flow, FlowState};
-use super::levels::{Editing, Levels, Within};
+use super::levels::{Editing, Levels, Pressed, Within};
 use super::migrate::{Unfit, migrated};
-use super::position::{Failing, FailingKind, Snapshot, StageName, Status};
+use super::position::{Event, Failing, FailingKind, Snapshot, StageName, Status};
 use super::refused::Refused;
-use super::run::{Guide, INITIAL, Newest, guarded};
+use super::run::{Guide, INITIAL, guarded};
 use super::stage::Undone;
+use super::standing::Newest;
 use super::undoing::{Due, Unmade};
 use crate::codec::BoxError;
 use crate::context::{
@@ -142,6 +144,8 @@ pub(super) fn all_of(nests: &BTreeMap<String, Arc<dyn AnyFlow>>) -> Vec<Arc<dyn 
 
 impl<S: FlowState> Flow<S> {
     /// A guide of this flow in durable code: what awaits it goes on when the person has come to its end, and gets the data they gave.
+    ///
+    /// [`guide!`](crate::guide!) is this with a name of its own, and without the flow where its data says which it is.
     ///
     /// In the code of a stage it runs in place: it is part of the guide that the stage is of, which shows it and leads through it, and
     /// that guide's flow declares it ([`FlowBuilder::nests`](super::FlowBuilder::nests)). In a workflow it is a child run, whose id is
@@ -288,7 +292,8 @@ impl<S: FlowState> Here<S> {
         if !self.levels.is_declared(self.flow.name()) {
             let name = self.flow.name();
             let text = format!(
-                "the flow `{name}` is not declared where it is used: `.nests(&{name})` on the builder of the flow around it"
+                "the flow `{name}` is not declared where it is used: `nests(..)` in the `#[guided]` of the flow around it, with the type of its data; \
+                 or `.nests(&{name})` on its builder"
             );
             self.ended = Some(Err((FailureKind::Critical, text)));
             return;
@@ -301,13 +306,15 @@ impl<S: FlowState> Here<S> {
         };
         match Guide::open(ground, self.flow.clone(), desk, newest) {
             Ok(guide) => {
-                let view = guide.now.clone();
                 let inner = Arc::new(Mutex::new(guide));
                 let shared: Arc<Mutex<dyn Within>> = inner.clone();
                 self.levels.enter(base.clone(), shared);
-                if view.position.revision > 0 {
+                {
                     let inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
-                    inner.show();
+                    // What is not durable yet is shown when it is.
+                    if inner.has_durable() {
+                        inner.show();
+                    }
                 }
                 self.inner = Some((base, inner));
             }
@@ -321,6 +328,7 @@ impl<S: FlowState> Here<S> {
             let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.poll_committing(task);
             self.levels.leave(&base);
+            self.levels.operations.only(&base, None);
         }
     }
 }
@@ -329,6 +337,11 @@ impl<S: FlowState> Drop for Here<S> {
     fn drop(&mut self) {
         if let Some((base, inner)) = self.inner.take() {
             self.levels.leave(&base);
+            self.levels.operations.only(&base, None);
+            if let Ok(inner) = inner.try_lock() {
+                // It is written with whatever it was left for.
+                self.levels.tells(&base, inner.not_durable());
+            }
             // Whoever holds it asks it nothing any more.
             if let Ok(mut inner) = inner.try_lock() {
                 inner.doing = None;
@@ -338,25 +351,29 @@ impl<S: FlowState> Drop for Here<S> {
 }
 
 impl<S: FlowState> Within for Guide<S> {
-    fn press(
-        &mut self,
-        asked: Asked,
-        answering: Answering,
-        key: Key,
-        over: bool,
-    ) -> Option<(Answering, Key)> {
+    fn press(&mut self, press: Pressed, over: bool) -> Option<Pressed> {
         self.catch_up();
         let at_start = self.now.position.history().nth(1).is_none();
         if over {
             if at_start {
-                return Some((answering, key));
+                return Some(press);
             }
-            for given_up in self.give_up() {
+            for given_up in self.give_up(WENT_BACK) {
                 let _ = given_up.send(Err(Refused::Busy));
             }
-            self.back(answering, key);
+            self.back(press.answering, press.key);
             return None;
         }
+        let asked = press.asked;
+        if asked == Asked::Back && at_start && self.admit(asked).is_ok() {
+            return Some(press);
+        }
+        let Pressed {
+            with,
+            answering,
+            key,
+            ..
+        } = press;
         if let Err(refused) = self.admit(asked) {
             // Whoever asked may have gone.
             let _ = answering.send(Err(refused));
@@ -364,10 +381,10 @@ impl<S: FlowState> Within for Guide<S> {
         }
         match asked {
             Asked::Next => self.next(answering, key),
-            Asked::Back if at_start => return Some((answering, key)),
             Asked::Back => self.back(answering, key),
             Asked::Skip => self.skip(answering, key),
-            Asked::Retry => self.retry(answering, key),
+            Asked::Retry | Asked::Resume => self.retry(answering, key),
+            Asked::Release => self.release(with.unwrap_or_default(), answering, key),
             _ => self.check(answering, key),
         }
         None
@@ -400,7 +417,7 @@ impl<S: FlowState> Within for Guide<S> {
 
     fn cancelled(&mut self, answering: Vec<(Answering, Key)>) {
         self.catch_up();
-        let given_up = self.give_up();
+        let given_up = self.give_up(CANCELLED);
         let next = self.course().cancelled(self.ground.now());
         let revision = next.revision;
         let state = self.now.state.clone();
@@ -420,18 +437,40 @@ impl<S: FlowState> Within for Guide<S> {
         self.cut_off(effects);
     }
 
+    fn unwritten(&mut self, error: &str) {
+        Guide::unwritten(self, error);
+    }
+
+    fn untold(&mut self) -> Vec<Event> {
+        self.not_durable()
+    }
+
     fn answer_to(&self, key: &str) -> Option<u64> {
         self.now.position.answer_to(key)
     }
 }
 
-/// What a failure of kind `Cancelled` is for the stage that it ends: the flow in it was given up.
+/// What a failure is for the stage that it ends: one of kind `Cancelled` says that the flow in it was given up; and what only waits for
+/// somebody, in all its branches, has not failed.
 pub(super) fn kind_of(failure: Option<&Failure>) -> FailingKind {
-    match failure.map(Failure::kind) {
-        Some(FailureKind::Cancelled) => FailingKind::NestedCancelled,
-        _ => FailingKind::Error,
+    let Some(failure) = failure else {
+        return FailingKind::Error;
+    };
+    let all = all_failures(failure);
+    if failure.kind() == FailureKind::Cancelled {
+        FailingKind::NestedCancelled
+    } else if all.iter().all(|it| it.kind() == FailureKind::Blocked) {
+        FailingKind::Blocked
+    } else {
+        FailingKind::Error
     }
 }
+
+/// Why the operations of a guide that is given up are cancelled.
+pub(super) const CANCELLED: &str = "the guide was cancelled";
+
+/// Why those of a stage are that the person goes back from.
+pub(super) const WENT_BACK: &str = "the person went back";
 
 /// Whether the stage that the guide is at failed because the flow in it was given up.
 pub(super) fn was_given_up(status: Status, failure: Option<&Failing>) -> bool {

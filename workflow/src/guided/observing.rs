@@ -27,6 +27,9 @@ const KEPT: usize = 1_024;
 pub struct Told<S> {
     /// What happened.
     pub event: Event,
+    /// The way to the flow in a stage that it happened in, as [`View::nested`](field@View::nested) has it; absent when it is the
+    /// guide's own.
+    pub path: Option<String>,
     /// The guide as it was then: the revision that the event led to.
     pub view: Arc<View<S>>,
     /// So many events before this one were not told, for the observers did not keep up.
@@ -121,17 +124,27 @@ impl<S: FlowState> Observers<S> {
 
     /// Tells what a revision did.
     pub(super) fn tell(&self, view: &Arc<View<S>>) {
+        self.tell_of(view, None, &view.events);
+    }
+
+    /// Tells what happened in a flow in a stage.
+    pub(super) fn tell_within(&self, view: &Arc<View<S>>, path: String, events: &[Event]) {
+        self.tell_of(view, Some(path), events);
+    }
+
+    fn tell_of(&self, view: &Arc<View<S>>, path: Option<String>, events: &[Event]) {
         let mut inner = self.inner();
         if inner.observers.is_empty() && !inner.telling {
             return;
         }
-        for event in &view.events {
+        for event in events {
             if inner.queue.len() == KEPT {
                 let lost = inner.queue.pop_front();
                 inner.missed += 1 + lost.map_or(0, |lost| lost.missed);
             }
             inner.queue.push_back(Told {
                 event: event.clone(),
+                path: path.clone(),
                 view: Arc::clone(view),
                 missed: 0,
             });

@@ -58,7 +58,7 @@ pub enum Status {
     Waiting,
     /// The body of a stage runs.
     Working,
-    /// What the person gave was found wrong.
+    /// What the person gave was found wrong, or an operation of the stage cannot go on before somebody does something.
     Blocked,
     /// The body of a stage failed.
     Failed,
@@ -191,6 +191,8 @@ pub enum FailingKind {
     Panicked,
     /// The process ended while it ran.
     Interrupted,
+    /// A step cannot go on before somebody does something ([`blocked`](crate::blocked)). The text says what.
+    Blocked,
     /// It took longer than the stage's time limit.
     TimedOut,
     /// A flow in it was given up by the person.
@@ -224,6 +226,10 @@ pub enum Event {
     Done(StageName),
     /// The stage's body failed.
     Failed(StageName),
+    /// A step of the stage's body cannot go on before somebody does something.
+    Blocked(StageName),
+    /// It was let go on.
+    Released(StageName),
     /// The person's data changed.
     Edited,
     /// It came to its end.
@@ -270,6 +276,15 @@ pub(super) struct Visit {
     pub(super) not_before: Option<Timestamp>,
 }
 
+/// Steps that are let go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Released {
+    /// Their places below the visit.
+    pub(super) places: Vec<String>,
+    /// What they are given, as JSON.
+    pub(super) with: String,
+}
+
 /// The visits that a stage has had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Visits {
@@ -313,6 +328,9 @@ pub(super) struct Position {
     pub(super) attempts: u32,
     pub(super) problems: Vec<Problem>,
     pub(super) failure: Option<Failing>,
+    /// Steps of the stage that were blocked and were let go on, as long as its body has not ended well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) released: Option<Released>,
     /// The keys of commands that were obeyed, the newest last, each with the revision that it led to.
     pub(super) answered: Vec<(String, u64)>,
     pub(super) started_at: Option<Timestamp>,
@@ -361,6 +379,7 @@ impl Position {
             attempts: 0,
             problems: Vec::new(),
             failure: None,
+            released: None,
             answered: Vec::new(),
             started_at: None,
             completed_at: None,
@@ -475,6 +494,10 @@ impl Position {
     pub(super) fn fail(&mut self, failing: Failing) {
         self.live = None;
         self.status = Status::Failed;
+        if failing.kind == FailingKind::Blocked {
+            self.status = Status::Blocked;
+            self.released = None;
+        }
         self.failure = Some(failing);
     }
 }

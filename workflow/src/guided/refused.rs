@@ -29,6 +29,12 @@ pub enum Refused {
     NotSkippable,
     /// Nothing failed, and nothing is blocked.
     NothingToRetry,
+    /// Nothing was cut off.
+    NothingToResume,
+    /// No operation of the stage is blocked.
+    NotBlocked,
+    /// No undo keeps failing.
+    NoUndoFails,
     /// The flow's exit guard does not let it be cancelled.
     GuardSaidNo,
     /// It was started before, and not rolled back since.
@@ -43,13 +49,16 @@ pub enum Refused {
     NotThere,
     /// What the stage does when it is left failed: the person stays.
     Leave(Failing),
+    /// Durable code that is asked before the stage is left, a check or the guard of an exit, failed: the person stays.
+    Check(Failing),
     /// An exit guard took longer than hooks may. Nothing changed.
     Late(String),
     /// The flow's own code, a check, a guard or an edit, panicked. Nothing changed.
     Panicked(String),
     /// The position does not survive the codec, or is over the payload limit.
     Encode(String),
-    /// The store failed. What was asked is kept, and written again until it is durable; the view says so.
+    /// The store failed. What was asked is kept, and written again until it is durable; the view says so
+    /// ([`View::durable`](field@crate::guided::View::durable)). Given again with the same key, it is obeyed once.
     Store(String),
     /// The guide was closed in this process. Open it again.
     Closed,
@@ -81,6 +90,9 @@ impl fmt::Display for Refused {
             Self::NoRoute => f.write_str("no way leads on from this stage as things are"),
             Self::NotSkippable => f.write_str("this stage cannot be skipped"),
             Self::NothingToRetry => f.write_str("there is nothing to try again"),
+            Self::NothingToResume => f.write_str("nothing was cut off that could go on"),
+            Self::NotBlocked => f.write_str("nothing is blocked that could be let go on"),
+            Self::NoUndoFails => f.write_str("no undo fails that could be skipped"),
             Self::GuardSaidNo => f.write_str("it may not be cancelled as things are"),
             Self::AlreadyStarted => f.write_str("it was started before"),
             Self::Cancelled => f.write_str("it was cancelled"),
@@ -88,6 +100,7 @@ impl fmt::Display for Refused {
             Self::Finished => f.write_str("it has come to its end"),
             Self::Failed(failing) => write!(f, "the stage failed: {failing}"),
             Self::Leave(failing) => write!(f, "the stage could not be left: {failing}"),
+            Self::Check(failing) => write!(f, "the stage could not be asked: {failing}"),
             Self::Late(text) => f.write_str(text),
             Self::Panicked(text) => write!(f, "the flow's own code panicked: {text}"),
             Self::Encode(text) => write!(f, "it cannot be recorded: {text}"),

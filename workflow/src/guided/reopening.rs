@@ -7,8 +7,10 @@
 use super::decide::{Asked, Course};
 use super::flow::FlowState;
 use super::handle::Guide;
+use super::operations::Operations;
 use super::position::{Snapshot, Status};
 use super::refused::Refused;
+use super::run::visit_of;
 use super::view::View;
 use crate::context::guiding;
 use crate::engine::{Coming, ControlError};
@@ -76,6 +78,7 @@ impl<S: FlowState> Guide<S> {
             position.answers(key.clone());
         }
         let revision = position.revision;
+        let at_stage = visit_of(&Location::root(), &position).unwrap_or_default();
         let next = Snapshot {
             position,
             state: newest.state,
@@ -101,6 +104,8 @@ impl<S: FlowState> Guide<S> {
             _ => return Err(Refused::Busy),
         }
         let view = View::of(&self.flow, &next, rolls_back);
+        let (operations, orphans) = Operations::stored(row.progress.as_deref(), &at_stage);
+        let view = view.at_work(operations, orphans);
         self.desk.show_stored(view);
         Ok(if rolls_back {
             Reopening::RollsBack(held)

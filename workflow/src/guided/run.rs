@@ -6,36 +6,36 @@
 //! 3. The code of a stage begins after the position that says so is durable. So a guide that was cut off says where.
 //! 4. User code is called outside of every lock, and a panic in it changes nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decide::{Course, Landing};
+use super::committing::Committing;
+use super::decide::Course;
 use super::deciding::Deciding;
-use super::desk::{Answer, Answering, Ask, Desk, Owed, give};
+use super::desk::{Answer, Ask, Desk, give};
 use super::doing::{Doing, What};
 use super::flow::{Flow, FlowState, Interrupt};
 use super::levels::path_of;
-use super::migrate::{Abandoned, Unfit, Written, migrated};
-use super::nested::{AnyFlow, all_of};
-use super::position::{Failing, FailingKind, Position, Snapshot, Status};
+use super::migrate::Written;
+use super::nested::all_of;
+use super::position::{Event, Failing, FailingKind, Position, Snapshot, Status};
 use super::refused::Refused;
 use super::stage::Wishes;
+use super::standing::{Newest, desk, newest};
 use super::view::View;
-use crate::codec::{BoxError, Codec};
-use crate::context::{Args, Body, Cancellation, Ground, Park, guiding};
-use crate::replay::{
-    self, Alive, Finished, Held, Location, Noted, Noting, ParkReason, Record, Undoing,
-};
+use crate::context::{Args, Body, BoxFut, Ground, Park, guiding};
+use crate::replay::{Finished, Held, Location, ParkReason, Undoing};
 
 /// The field of a run's input that holds the person's data at the beginning.
 pub(super) const INITIAL: &str = "state";
 
-/// So many positions are kept.
-const KEPT: u64 = 20;
+/// What a step says of itself is written after that at the latest.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// The code of a guide of this flow.
 pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
@@ -50,222 +50,6 @@ pub(super) fn body<S: FlowState>(flow: &Flow<S>, args: Args) -> Body {
     })
 }
 
-/// Finds the visits of a history whose code had begun and had not ended.
-pub(super) fn alive<S: FlowState>(
-    flow: &Flow<S>,
-) -> impl Fn(&dyn Codec, &[Record]) -> Vec<Alive> + use<S> {
-    let version = flow.version();
-    let nests = all_of(&flow.plan().nests).into_iter();
-    let versions: BTreeMap<String, u32> = nests
-        .map(|flow| (flow.name().to_owned(), flow.version()))
-        .collect();
-    move |codec, history| {
-        // What does not decode is found again, and told of, when the code reads it.
-        let mut alive: Vec<_> = guiding::positions_of::<Written>(codec, history)
-            .into_iter()
-            .map(|(base, Written { position })| {
-                // What another version began is over.
-                let current = match &position.flow {
-                    None => position.version == version,
-                    Some(flow) => versions.get(flow) == Some(&position.version),
-                };
-                let live = position.live.filter(|_| current);
-                let at = |stage: &str, number| guiding::visit_location(&base, stage, number);
-                let earlier = live.as_ref().map(|live| {
-                    let earlier = live.first..live.number;
-                    let earlier = earlier.map(|number| at(live.stage.as_str(), number));
-                    earlier.collect()
-                });
-                Alive {
-                    visit: live.map(|live| at(live.stage.as_str(), live.number)),
-                    earlier: earlier.unwrap_or_default(),
-                    base,
-                }
-            })
-            .collect();
-        if !alive.iter().any(|alive| alive.base.is_root()) {
-            alive.push(Alive {
-                base: Location::root(),
-                visit: None,
-                earlier: Vec::new(),
-            });
-        }
-        alive
-    }
-}
-
-/// Where a guide stands when it is driven again: as recorded, or as migrated.
-pub(super) enum Newest<S> {
-    /// Nowhere: it begins with this.
-    None(S),
-    Recorded(Snapshot<S>),
-    /// With the flows in stages of it that were migrated, too, by where they lie.
-    Migrated(Snapshot<S>, Vec<(Location, Snapshot<Value>)>),
-}
-
-fn desk<S: FlowState>(ground: &Ground) -> Result<Arc<Desk<S>>, Park> {
-    let desk = ground.desk(|| Arc::new(Desk::<S>::new()));
-    let any: Arc<dyn std::any::Any + Send + Sync> = desk;
-    any.downcast().map_err(|_| Park {
-        location: None,
-        reason: ParkReason::Decode,
-        detail: "the guide is held by drivers of another flow of the same name".to_owned(),
-    })
-}
-
-/// Reads where the guide stands. What another version recorded is migrated, as long as whoever opens it waits for that.
-async fn newest<S: FlowState>(
-    ground: &Ground,
-    flow: &Flow<S>,
-    desk: &Desk<S>,
-) -> Result<Newest<S>, Park> {
-    let Some(written) = ground.position::<Written>()? else {
-        return Ok(Newest::None(ground.input(INITIAL)?));
-    };
-    let own = written.position.version == flow.version();
-    let flows = all_of(&flow.plan().nests);
-    let within = ground.positions_within::<Written>();
-    let root = (Location::root(), written);
-    let around: Vec<_> = within.iter().chain([&root]).cloned().collect();
-    let old: Vec<_> = within
-        .into_iter()
-        // What another version of the flow around began is over, and so is what is in it.
-        .filter(|(base, _)| own && is_alive(base, &around))
-        .filter_map(|(base, Written { position })| {
-            let name = position.flow.as_ref()?;
-            let flow = flows.iter().find(|flow| flow.name() == name)?;
-            let moves = !position.status.is_final() && flow.version() != position.version;
-            moves.then(|| (base, Arc::clone(flow)))
-        })
-        .collect();
-    if own && old.is_empty() {
-        return match ground.position()? {
-            Some(recorded) => Ok(Newest::Recorded(recorded)),
-            None => Ok(Newest::None(ground.input(INITIAL)?)),
-        };
-    }
-    desk.arrive();
-    let _up = ground.stay_up();
-    ground.before_code(true);
-    let token = Abandoned(Cancellation::default());
-    let mut migrating = std::pin::pin!(migrate_all(ground, flow, own, old, &token.0));
-    let mut awaited = false;
-    let migrated = std::future::poll_fn(|task| {
-        if let Poll::Ready(migrated) = migrating.as_mut().poll(task) {
-            return Poll::Ready(migrated);
-        }
-        let waits = desk.openers(task) > 0;
-        if awaited && !waits {
-            return Poll::Ready(Ok(Err(Unfit::GivenUp {
-                flow: flow.name().to_owned(),
-            })));
-        }
-        awaited = waits;
-        Poll::Pending
-    })
-    .await?;
-    ground.before_code(false);
-    migrated.map_err(|unfit| {
-        let detail = unfit.to_string();
-        desk.refuse(unfit);
-        Park {
-            location: None,
-            reason: ParkReason::Version,
-            detail,
-        }
-    })
-}
-
-/// Whether a flow lies in what is under way of all flows around it.
-fn is_alive(base: &Location, positions: &[(Location, Written)]) -> bool {
-    let mut around = positions
-        .iter()
-        .filter(|(around, _)| around != base && base.is_under(around));
-    around.all(|(around, Written { position })| {
-        position.live.as_ref().is_some_and(|live| {
-            let visit = guiding::visit_location(around, live.stage.as_str(), live.number);
-            base.is_under(&visit)
-        })
-    })
-}
-
-/// Migrates a guide, and the flows that are under way in its stages. Nothing is written before all of them are.
-async fn migrate_all<S: FlowState>(
-    ground: &Ground,
-    flow: &Flow<S>,
-    own: bool,
-    old: Vec<(Location, Arc<dyn AnyFlow>)>,
-    token: &Cancellation,
-) -> Result<Result<Newest<S>, Unfit>, Park> {
-    let newest = if own {
-        ground.position::<Snapshot<S>>()?
-    } else if let Some(recorded) = ground.position::<Snapshot<Value>>()? {
-        match migrated(flow, recorded, ground.input(INITIAL)?, token).await {
-            Ok(newest) => Some(newest),
-            Err(unfit) => return Ok(Err(unfit)),
-        }
-    } else {
-        None
-    };
-    let recorded: BTreeMap<_, _> = ground
-        .positions_within::<Snapshot<Value>>()
-        .into_iter()
-        .collect();
-    let mut within = Vec::new();
-    for (base, flow) in old {
-        let Some(recorded) = recorded.get(&base).cloned() else {
-            continue;
-        };
-        match flow.migrate(recorded, token).await {
-            Ok(newest) => within.push((base, newest)),
-            Err(unfit) => return Ok(Err(unfit)),
-        }
-    }
-    match newest {
-        Some(mut newest) => {
-            if own {
-                // What it did before is told already.
-                newest.position.events.clear();
-            }
-            Ok(Ok(Newest::Migrated(newest, within)))
-        }
-        None => Ok(Ok(Newest::None(ground.input(INITIAL)?))),
-    }
-}
-
-/// What a guide's history shows, when nobody drives it.
-pub(super) async fn stored<S: FlowState>(
-    flow: &Flow<S>,
-    codec: &dyn Codec,
-    history: &[Record],
-) -> Result<Option<Result<View<S>, Unfit>>, BoxError> {
-    let written = guiding::position_of::<Written>(codec, history)?;
-    let newest = match written.map(|written| written.position) {
-        Some(position) if position.version != flow.version() => {
-            // It is over: nothing is written of it any more.
-            let recorded = guiding::position_of::<Snapshot<Value>>(codec, history)?;
-            let Some(recorded) = recorded else {
-                return Ok(None);
-            };
-            let (input, token) = (recorded.state.clone(), Abandoned(Cancellation::default()));
-            match migrated(flow, recorded, input, &token.0).await {
-                Ok(mut newest) => {
-                    newest.position.revision = position.revision;
-                    Some(newest)
-                }
-                Err(unfit) => return Ok(Some(Err(unfit))),
-            }
-        }
-        _ => guiding::position_of::<Snapshot<S>>(codec, history)?,
-    };
-    let view = newest.map(|newest| View::of(flow, &newest, false));
-    let cancelled = matches!(
-        history.last().map(|last| &last.body),
-        Some(replay::Body::Finished(Finished::Cancelled))
-    );
-    Ok(view.map(|view| Ok(if cancelled { view.cancelled() } else { view })))
-}
-
 pub(super) struct Guide<S> {
     pub(super) ground: Ground,
     pub(super) flow: Flow<S>,
@@ -273,8 +57,8 @@ pub(super) struct Guide<S> {
     /// Where it stands: the newest, which may not be durable yet.
     pub(super) now: Snapshot<S>,
     /// What is shown.
-    durable: Snapshot<S>,
-    committing: VecDeque<Committing<S>>,
+    pub(super) durable: Snapshot<S>,
+    pub(super) committing: VecDeque<Committing<S>>,
     pub(super) doing: Option<Doing>,
     pub(super) wishes: Arc<Wishes<S>>,
     pub(super) deciding: Option<Deciding>,
@@ -284,15 +68,12 @@ pub(super) struct Guide<S> {
     pub(super) gave_up: bool,
     /// The gate is held, until it is known what is at the frontier.
     holds: bool,
-}
-
-/// A position on its way into the store.
-struct Committing<S> {
-    noted: Noted,
-    /// It follows from what is durable: it is true before it is written, and is written with what comes next.
-    follows: bool,
-    snapshot: Snapshot<S>,
-    owed: Vec<Owed>,
+    /// A `next` led to the end of the flow in the stage: it goes on when the code of that has ended, whoever waits for it.
+    pub(super) goes_on: bool,
+    /// How far the operations were when they were shown.
+    seen: u64,
+    /// When what the steps say of themselves is written.
+    saving: Option<BoxFut<'static, ()>>,
 }
 
 /// How the loop ends.
@@ -352,6 +133,9 @@ impl<S: FlowState> Guide<S> {
             held: VecDeque::new(),
             gave_up: false,
             holds: false,
+            goes_on: false,
+            seen: 0,
+            saving: None,
         };
         let outermost = guide.is_outermost();
         let steps = guide.flow.plan().stages.iter().flat_map(|it| &it.steps);
@@ -370,6 +154,10 @@ impl<S: FlowState> Guide<S> {
             let declared = all_of(&guide.flow.plan().nests).into_iter();
             let declared = declared.map(|flow| flow.name().to_owned()).collect();
             guide.desk.levels.begin(newest, declared);
+            let stored = guide.ground.published();
+            let (levels, clock) = (Arc::clone(&guide.desk.levels), guide.ground.clock());
+            levels.operations.begin(stored.as_deref(), clock);
+            guide.ground.watched_by(levels);
             guide.desk.arrive();
             guide.ground.await_desk();
         }
@@ -381,6 +169,11 @@ impl<S: FlowState> Guide<S> {
                 guide.record(within)?;
             }
             guide.stray();
+            guide.goes_on = guide.had_ended();
+            if let Some(visit) = guide.visit() {
+                guide.desk.levels.operations.enters(visit);
+            }
+            guide.list_orphans();
             if let Some(live) = guide.now.position.live.clone() {
                 if guide.is_outermost() {
                     guide.holds = true;
@@ -390,14 +183,39 @@ impl<S: FlowState> Guide<S> {
             }
             let rolls_back = guide.now.position.status == Status::RollingBack;
             if rolls_back && guide.now.position.failure.is_none() {
-                guide.undo();
+                guide.undo(None);
             }
             if shows && guide.is_outermost() {
                 let view = View::of(&guide.flow, &guide.now, rolls_back);
+                let view = guide.at_work(view, &guide.now.position);
                 guide.desk.show(Arc::new(view));
             }
         }
         Ok(guide)
+    }
+
+    /// Whether the flow in the stage that was under way had ended by a `next`, as the newest of all that there were in that visit.
+    fn had_ended(&self) -> bool {
+        let Some(visit) = self.visit().filter(|_| self.now.position.live.is_some()) else {
+            return false;
+        };
+        let within = self.ground.positions_within::<Written>().into_iter();
+        let within = within.filter(|(base, _)| base.is_under(&visit));
+        let newest = within.max_by_key(|(_, written)| written.position.revision);
+        newest.is_some_and(|(_, written)| written.position.status == Status::Completed)
+    }
+
+    /// Where the last visit of the stage that it is at has its records.
+    pub(super) fn visit(&self) -> Option<Location> {
+        visit_of(self.ground.base(), &self.now.position)
+    }
+
+    /// What the stage's operations are, as the view has them.
+    fn at_work(&self, view: View<S>, position: &Position) -> View<S> {
+        let operations = &self.desk.levels.operations;
+        let visit = visit_of(self.ground.base(), position);
+        let own = visit.map(|visit| operations.of(&visit));
+        view.at_work(own.unwrap_or_default(), operations.orphans())
     }
 
     /// Where the code of the live visit does not fit its records, the stage has failed, for this program. Nothing of that is recorded.
@@ -502,6 +320,7 @@ impl<S: FlowState> Guide<S> {
 
     pub(super) fn poll(&mut self, task: &mut Context<'_>) -> Poll<Result<Finished, Park>> {
         loop {
+            self.tell_unwritten();
             self.poll_committing(task);
             if let Some(finished) = self.finished()? {
                 return Poll::Ready(Ok(finished));
@@ -521,13 +340,52 @@ impl<S: FlowState> Guide<S> {
                 self.obey(held);
                 continue;
             }
+            if self.look_at_operations(task) {
+                continue;
+            }
             if self.is_outermost() && self.desk.levels.take_changed() {
-                self.show();
+                let view = self.shown();
+                self.tell_within(&view);
+                self.present(view);
             }
             match self.desk.poll_ask(task) {
                 Poll::Ready(ask) => self.obey(ask),
                 Poll::Pending => return Poll::Pending,
             }
+        }
+    }
+
+    /// Shows what has changed of the operations, and has it written in time; true when that made anything due.
+    fn look_at_operations(&mut self, task: &mut Context<'_>) -> bool {
+        let levels = Arc::clone(&self.desk.levels);
+        let outermost = self.is_outermost();
+        let version = levels.operations.version(outermost.then_some(&*task));
+        if version != self.seen && self.has_durable() {
+            self.mark_undos();
+            self.seen = version;
+            self.show();
+            if outermost {
+                levels.wake_inside();
+            }
+        }
+        if !outermost || !levels.operations.has_told() {
+            return false;
+        }
+        let ground = &self.ground;
+        let saving = self.saving.get_or_insert_with(|| ground.sleep(TOLD));
+        if saving.as_mut().poll(task).is_pending() {
+            return false;
+        }
+        self.saving = None;
+        self.save_operations(true);
+        true
+    }
+
+    /// Has what the steps say of themselves written, `now` or with whatever is written next.
+    pub(super) fn save_operations(&self, now: bool) {
+        let limit = self.ground.payload_limit();
+        if let Some(json) = self.desk.levels.operations.unsaved(now, limit) {
+            self.ground.publish(json, now);
         }
     }
 
@@ -539,13 +397,43 @@ impl<S: FlowState> Guide<S> {
             }
             if let Some(Committing { snapshot, owed, .. }) = self.committing.pop_front() {
                 self.durable = snapshot;
+                let visit = visit_of(self.ground.base(), &self.durable.position);
+                let operations = &self.desk.levels.operations;
+                operations.only(self.ground.base(), visit.as_ref());
                 // Before it is shown: whoever sees it and observes then is told of what comes after.
                 let view = self.shown();
+                self.tell_within(&view);
                 self.desk.observers.tell(&view);
+                if !self.is_outermost() {
+                    let levels = &self.desk.levels;
+                    levels.tells(self.ground.base(), view.events.clone());
+                }
                 self.present(view);
                 give(owed);
             }
         }
+    }
+
+    /// Before its first position is durable there is nothing to be shown.
+    pub(super) fn has_durable(&self) -> bool {
+        self.durable.position.revision > 0
+    }
+
+    /// The observers of a guide are told what happened in flows in stages of it.
+    fn tell_within(&self, view: &Arc<View<S>>) {
+        if self.is_outermost() {
+            for (path, events) in self.desk.levels.take_told() {
+                self.desk.observers.tell_within(view, path, &events);
+            }
+        }
+    }
+
+    /// What happened that is not durable yet.
+    pub(super) fn not_durable(&self) -> Vec<Event> {
+        let committing = self.committing.iter();
+        committing
+            .flat_map(|next| next.snapshot.position.events.clone())
+            .collect()
     }
 
     pub(super) fn show(&self) {
@@ -553,11 +441,15 @@ impl<S: FlowState> Guide<S> {
     }
 
     fn shown(&self) -> Arc<View<S>> {
-        let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body);
+        // Also while what it led to is on its way into the store.
+        let busy = matches!(&self.doing, Some(doing) if doing.what != What::Body)
+            || self.committing.iter().any(|next| !next.follows);
         let view = View::of(&self.flow, &self.durable, busy);
+        let mut view = self.at_work(view, &self.durable.position);
         if !self.is_outermost() {
             return Arc::new(view);
         }
+        view.durable = !self.desk.is_failing();
         let shows = self.desk.levels.outside_in().into_iter();
         let nested = shows.filter_map(|level| level.shows.map(|(view, _)| view));
         // What it is at is not durable yet where nothing is in it: then nothing is shown of that.
@@ -607,7 +499,14 @@ impl<S: FlowState> Guide<S> {
         let owed = self.committing.drain(..).flat_map(|next| next.owed);
         let owed = owed.collect();
         let view = View::of(&self.flow, &self.now, false);
-        self.desk.part(Arc::new(view), owed);
+        let view = self.at_work(view, &self.now.position);
+        // What was given up within goes with the end.
+        let mut within = self.desk.levels.take_told();
+        for level in self.desk.levels.inside_out() {
+            let events = level.with(|inner| inner.untold());
+            within.push((path_of(&level.base), events));
+        }
+        self.desk.part(Arc::new(view), owed, within);
         Ok(Some(finished))
     }
 
@@ -641,10 +540,13 @@ impl<S: FlowState> Guide<S> {
         let live = self.now.position.live.as_ref();
         let hooks = live.and_then(|live| self.flow.plan().hooks(&live.stage));
         let reruns = hooks.is_some_and(|hooks| hooks.interrupt == Interrupt::Rerun);
-        if reruns {
+        if reruns || self.had_not_begun() {
             return false;
         }
         let at: Vec<String> = effects.iter().map(ToString::to_string).collect();
+        if let Some(visit) = self.visit() {
+            self.desk.levels.operations.cut_off(&visit);
+        }
         self.ended(Err(Failing {
             kind: FailingKind::Interrupted,
             text: format!("interrupted in {}", at.join(", ")),
@@ -653,126 +555,18 @@ impl<S: FlowState> Guide<S> {
         true
     }
 
+    /// The body under way was to begin at some time, and whoever drove the guide last let go of it before that.
+    fn had_not_begun(&self) -> bool {
+        let live = self.now.position.live.as_ref();
+        let begins = live.and_then(|live| live.not_before);
+        let visiting = self.doing.as_ref().and_then(|it| it.visiting.as_ref());
+        begins.is_some_and(|at| !self.ground.died_since(at))
+            && visiting.is_some_and(|visiting| !visiting.is_recorded())
+    }
+
     pub(super) fn open_gate(&mut self) {
         if std::mem::take(&mut self.holds) {
             self.ground.open_gate();
-        }
-    }
-
-    // ===== positions =====
-
-    /// A position that leaves the person's data as it is.
-    pub(super) fn change(&mut self, next: Position, owed: Owed, key: Option<String>) {
-        let state = self.now.state.clone();
-        self.write(next, state, Some(owed), key);
-    }
-
-    /// Writes a position, or tells who asked why it cannot be written.
-    pub(super) fn write(
-        &mut self,
-        next: Position,
-        state: S,
-        owed: Option<Owed>,
-        key: Option<String>,
-    ) {
-        let (answering, answer) = match owed {
-            Some((answering, answer)) => (Some(answering), Some(answer)),
-            None => (None, None),
-        };
-        match self.commit(next, state, key, false) {
-            Ok(()) => {
-                if let (Some(answering), Some(answer)) = (answering, answer) {
-                    self.owe(answering, answer);
-                }
-            }
-            Err(refused) => {
-                if let Some(answering) = answering {
-                    self.owe(answering, Err(refused));
-                }
-            }
-        }
-    }
-
-    /// Queues a position: from now on the guide is there. When it cannot be recorded, it is where it was. One that `follows` from what
-    /// is recorded comes out the same when that is replayed, and costs no commit of its own.
-    pub(super) fn commit(
-        &mut self,
-        mut next: Position,
-        state: S,
-        key: Option<String>,
-        follows: bool,
-    ) -> Result<(), Refused> {
-        let begins = next.live.is_some() && next.live != self.now.position.live;
-        let began = if next.live.is_none() || begins {
-            None
-        } else {
-            // Edited while the body runs: a replay of it begins with what it began with.
-            self.now
-                .began
-                .clone()
-                .or_else(|| Some(self.now.state.clone()))
-        };
-        next.answers(key.clone());
-        let revision = next.revision;
-        let snapshot = Snapshot {
-            position: next,
-            state,
-            began,
-            initial: self.now.initial.clone(),
-        };
-        let noting = match (begins, follows) {
-            (true, _) => Noting::Intent,
-            (false, true) => Noting::Rider,
-            (false, false) => Noting::Durable,
-        };
-        let noted = self.ground.note(revision, &snapshot, key, noting, KEPT);
-        let (snapshot, noted) = noted.map_err(|error| Refused::Encode(error.to_string()))?;
-        self.desk.levels.came_to(revision);
-        self.prune(&snapshot.position);
-        self.now = snapshot.clone();
-        self.committing.push_back(Committing {
-            noted,
-            follows: follows && !begins,
-            snapshot,
-            owed: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// Visits that nothing goes on from any more are deleted with the position that enters another. What they did is in the ledger.
-    fn prune(&self, next: &Position) {
-        for (stage, before) in &self.now.position.visits {
-            let Some(entered) = next.visits.get(stage).filter(|it| *it != before) else {
-                continue;
-            };
-            let hooks = self.flow.plan().hooks(stage);
-            let works = hooks.is_some_and(|hooks| hooks.body.is_some());
-            let gone = match (entered.first == entered.last, works) {
-                (true, _) => before.first..=before.last,
-                // It has what it did when it was left, and each time is one of its own.
-                (false, false) => before.last..=before.last,
-                (false, true) => continue,
-            };
-            for number in gone {
-                // What flows in it did is undone with the data that they have by then.
-                if !self.ground.has_flows(stage.as_str(), number) {
-                    self.ground.forget_visit(stage.as_str(), number);
-                }
-            }
-        }
-    }
-
-    /// Answers, when what the guide has said so far is durable.
-    pub(super) fn owe(&mut self, answering: Answering, answer: Result<Answer, Refused>) {
-        let answer = match answer {
-            Ok(Answer::At(Some(to))) if !self.is_outermost() => {
-                Ok(Answer::Inside(path_of(self.ground.base()), to))
-            }
-            answer => answer,
-        };
-        match self.committing.back_mut() {
-            Some(newest) => newest.owed.push((answering, answer)),
-            None => give(vec![(answering, answer)]),
         }
     }
 
@@ -784,16 +578,19 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    pub(super) fn ahead(&self) -> Result<Landing, Refused> {
-        guarded(|| self.course().ahead())?
-    }
-
     pub(super) fn here(&self) -> Answer {
         match self.now.position.status {
             Status::Completed => Answer::At(None),
             _ => Answer::At(self.now.position.at.clone()),
         }
     }
+}
+
+/// Where the last visit of the stage that a position is at has its records.
+pub(super) fn visit_of(base: &Location, position: &Position) -> Option<Location> {
+    let at = position.at.as_ref()?;
+    let last = position.visits.get(at)?.last;
+    Some(guiding::visit_location(base, at.as_str(), last))
 }
 
 /// Calls code of the flow's author. A panic in it is told, and nothing more.

@@ -57,6 +57,17 @@ impl<S> Stage<S> {
 }
 
 impl<S: FlowState> Stage<S> {
+    /// The same, for other code.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            visit: self.visit,
+            entry: self.entry,
+            state: self.state.clone(),
+            wishes: Arc::clone(&self.wishes),
+        }
+    }
+
     /// Changes the person's data, as it is by then, in its turn among the edits of others: `stage.edit(|form| ..).await?` in the
     /// code of the stage.
     pub fn edit(&mut self, edit: impl FnOnce(&mut S) + Send + 'static) -> Edit<'_, S> {
@@ -180,10 +191,10 @@ impl<S: FlowState> Future for Editing<'_, S> {
 }
 
 /// Durable code of a stage, whatever its error type.
-pub(super) struct Work(Box<dyn FnOnce(Cx) -> BoxFut<'static, Result<(), BoxError>> + Send>);
+pub(super) struct Work<T>(Box<dyn FnOnce(Cx) -> BoxFut<'static, Result<T, BoxError>> + Send>);
 
-impl Work {
-    pub(super) fn of<E: StepError + 'static>(fragment: Fragment<'static, Result<(), E>>) -> Self {
+impl<T: 'static> Work<T> {
+    pub(super) fn of<E: StepError + 'static>(fragment: Fragment<'static, Result<T, E>>) -> Self {
         Self(Box::new(move |cx| {
             let code = guiding::begin(fragment, cx);
             Box::pin(async move { code.await.map_err(StepError::boxed) })
@@ -191,12 +202,20 @@ impl Work {
     }
 
     /// Begins it in this scope.
-    pub(super) fn begin(self, cx: Cx) -> BoxFut<'static, Result<(), BoxError>> {
+    pub(super) fn begin(self, cx: Cx) -> BoxFut<'static, Result<T, BoxError>> {
         (self.0)(cx)
+    }
+
+    /// What follows from what it gives.
+    pub(super) fn map<U: 'static>(self, map: fn(T) -> U) -> Work<U> {
+        Work(Box::new(move |cx| {
+            let code = (self.0)(cx);
+            Box::pin(async move { code.await.map(map) })
+        }))
     }
 }
 
-impl fmt::Debug for Work {
+impl<T> fmt::Debug for Work<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Work").finish_non_exhaustive()
     }

@@ -5,6 +5,7 @@
 //! 2. Each undo is recorded when it ended, so none is made twice but one that was cut off. A restart goes on where it was.
 //! 3. The last batch takes the guide back to before it began: there is no instant at which it is half there.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,14 +14,15 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::desk::{Answer, Answering};
-use super::doing::{Doing, What};
+use super::doing::{Doing, Gave, What};
 use super::flow::{Flow, FlowState};
 use super::nested::{self, AnyFlow, all_of};
 use super::position::{Failing, Position, Snapshot, StageName, Status};
 use super::refused::Refused;
 use super::run::{Guide, INITIAL, said};
 use crate::codec::BoxError;
-use crate::context::{BoxFut, Park, Unmaking};
+use crate::context::{BoxFut, Park, Unmaking, Visiting};
+use crate::operation::{Snapshot as Shown, Undo as Undone};
 use crate::replay::{LedgerEntry, Location, Segment};
 
 /// So often an undo is tried in one go.
@@ -58,8 +60,14 @@ impl<S: FlowState> Guide<S> {
         }
     }
 
-    pub(super) fn roll_back(&mut self, answering: Answering, key: Option<String>) {
-        for given_up in self.give_up() {
+    /// Undoes everything; the undo that failed is skipped first, if there is a reason for that.
+    pub(super) fn roll_back(
+        &mut self,
+        skips: Option<String>,
+        answering: Answering,
+        key: Option<String>,
+    ) {
+        for given_up in self.give_up("the guide was rolled back") {
             let _ = given_up.send(Err(Refused::Busy));
         }
         // What only waited was not given up while it ran.
@@ -69,31 +77,33 @@ impl<S: FlowState> Guide<S> {
         match self.commit(next, state, key, false) {
             Ok(()) => {
                 self.desk.levels.wait(self.ground.base(), answering);
-                self.undo();
+                self.undo(skips);
             }
             Err(refused) => self.owe(answering, Err(refused)),
         }
     }
 
     /// Begins to undo, or goes on with it.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn undo(&mut self, skips: Option<String>) {
         let flow = self.flow.clone();
         let state = serde_json::to_value(&self.now.state);
         let unmaking = self.ground.undoing();
         let code = Box::pin(async move {
             let state = state?;
             unmaking.said().await;
+            if let (Some(reason), Some(entry)) = (skips, unmaking.newest()) {
+                unmaking.undone(&entry, Ok(()), Some(&reason)).await;
+            }
             while let Some(entry) = unmaking.newest() {
                 undo(&unmaking, &flow, &state, entry).await?;
             }
-            Ok(())
+            Ok(Gave::Nothing)
         });
         self.doing = Some(Doing {
             code,
             ended: None,
             what: What::Undo,
-            answering: None,
-            key: None,
+            moving: None,
             limit: None,
             visiting: None,
         });
@@ -115,12 +125,14 @@ impl<S: FlowState> Guide<S> {
                     }
                     let next = self.course().rolled_back();
                     let revision = next.revision;
+                    self.desk.levels.operations.clear();
                     self.write(next, initial, None, None);
                     Ok(Answer::Revision(revision))
                 }
                 Err(park) => Err(Refused::Stopped(park.detail)),
             },
             Err(failing) => {
+                self.list_orphans();
                 let mut next = self.now.position.then();
                 next.failure = Some(failing.clone());
                 next.status = Status::RollingBack;
@@ -132,6 +144,76 @@ impl<S: FlowState> Guide<S> {
         for answering in self.desk.levels.waiting_at(&self.ground.base().clone()) {
             self.owe(answering, answer.clone());
         }
+    }
+}
+
+/// What lasts of a guide that no code asks for.
+impl<S: FlowState> Guide<S> {
+    /// The code of a stage has ended well: what was kept for it, and what it did not ask for, is nobody's.
+    pub(super) fn find_orphans(&self, visiting: &Visiting) {
+        let Some(at) = &self.now.position.at else {
+            return;
+        };
+        let stage = self.ground.base().branch(at.as_str());
+        let unasked = visiting.unasked();
+        let ledger = if unasked.is_empty() {
+            Vec::new()
+        } else {
+            self.ground.ledger()
+        };
+        let orphans = unasked.iter().map(|at| {
+            let entry = ledger.iter().find(|entry| entry.location == *at);
+            let undo = match entry {
+                None => Undone::None,
+                Some(entry) if self.can_undo(entry) => Undone::Owed,
+                Some(_) => Undone::Impossible,
+            };
+            Shown::orphaned(at.to_string(), undo)
+        });
+        let operations = &self.desk.levels.operations;
+        operations.has_orphans(stage, orphans.collect());
+    }
+
+    /// The operations of the stage that have an undo of their own owe it as soon as the ledger has it.
+    pub(super) fn mark_undos(&self) {
+        let at = self.now.position.at.as_ref();
+        let hooks = at.and_then(|at| self.flow.plan().hooks(at));
+        if hooks.is_none_or(|hooks| hooks.steps.is_empty()) {
+            return;
+        }
+        let ledger = self.ground.ledger().into_iter();
+        let owed: BTreeSet<_> = ledger.map(|entry| entry.location).collect();
+        if let Some(visit) = self.visit() {
+            let operations = &self.desk.levels.operations;
+            operations.each(&visit, |at, shown| {
+                if owed.contains(at) {
+                    shown.undone_by(Undone::Owed);
+                }
+            });
+        }
+    }
+
+    /// Lists the effects for which this code has no undo any more.
+    pub(super) fn list_orphans(&self) {
+        if !self.is_outermost() {
+            return;
+        }
+        let ledger = self.ground.ledger().into_iter();
+        let impossible = ledger.filter(|entry| !self.can_undo(entry));
+        let impossible =
+            impossible.map(|entry| Shown::orphaned(entry.location.to_string(), Undone::Impossible));
+        let operations = &self.desk.levels.operations;
+        operations.has_orphans(Location::root(), impossible.collect());
+    }
+
+    fn can_undo(&self, entry: &LedgerEntry) -> bool {
+        if let Some((name, undo)) = within(&entry.undo) {
+            let flows = all_of(&self.flow.plan().nests);
+            let flow = flows.iter().find(|flow| flow.name() == name);
+            return flow.is_some_and(|flow| flow.undo(undo).is_some());
+        }
+        // Of a flow in a stage the ledger names it with the flow.
+        AnyFlow::undo(&self.flow, &entry.undo).is_some()
     }
 }
 
@@ -211,7 +293,12 @@ async fn undo<S: FlowState>(
         unmaking.undone(&entry, ended, None).await;
         let Some(text) = text else { return Ok(()) };
         if tried == ATTEMPTS {
-            return Err(format!("the undo of `{}` keeps failing: {text}", entry.location).into());
+            return Err(format!(
+                "the undo of `{}` keeps failing: {text}\n  \
+                 ways out: mend what it needs and roll back again, or skip it: `guide.skip_undo(\"why\")`",
+                entry.location
+            )
+            .into());
         }
         entry.attempts += 1;
         unmaking.pause(tried).await;
@@ -227,8 +314,9 @@ fn within(undo: &str) -> Option<(&str, &str)> {
 
 fn missing(entry: &LedgerEntry) -> BoxError {
     format!(
-        "`{}` is to be undone, and this code has no undo for it",
-        entry.location
+        "`{}` is to be undone, and this code has no undo `{}` for it\n  \
+         ways out: deploy code that has it and roll back again, or skip it: `guide.skip_undo(\"why\")`",
+        entry.location, entry.undo
     )
     .into()
 }

@@ -6,7 +6,9 @@ use super::decide::Course;
 use super::flow::Flow;
 use super::key::StageKey;
 use super::nested::was_given_up;
-use super::position::{Event, Failing, Position, Problem, Snapshot, StageName, Status};
+use super::position::Snapshot as Recorded;
+use super::position::{Event, Failing, FailingKind, Position, Problem, StageName, Status};
+use crate::operation::Snapshot;
 use crate::replay::Timestamp;
 
 /// A guide as of one revision. It does not change: a new one is made for each revision.
@@ -35,15 +37,26 @@ pub struct View<S, K = StageName> {
     pub problems: Vec<Problem>,
     /// Which try of the stage's body it is, of those that it makes by itself: 1 unless its stage has retries, 0 when it has no body.
     pub attempts: u32,
-    /// Why the stage failed, if it did.
+    /// Why the stage failed, if it did; or what an operation of it waits for, if that is blocked.
     pub failure: Option<Failing>,
+    /// The operations of the stage: the steps of its code, in the order in which that came to them, each named by its place in it. What
+    /// has ended is durable; how far the others are is shown as they say it ([`CurrentStep::progress`]), and is not recorded. After a
+    /// crash it is what was written last, and says so ([`Snapshot::is_stale`]). Of more than 500, those that succeeded first are not
+    /// shown.
+    ///
+    /// [`CurrentStep::progress`]: crate::CurrentStep::progress
+    pub operations: Vec<Snapshot>,
+    /// What succeeded and is no longer asked for by any code: steps that a stage's code went by when it ran again, and effects for which
+    /// this code has no undo any more, as it says ([`Snapshot::undo`]). They are named by where they are recorded.
+    pub orphans: Vec<Snapshot>,
     /// What may be asked of it now.
     pub actions: Actions,
     /// Something is being done: moves are refused meanwhile.
     pub busy: bool,
     /// The flows that are in its stage, from the outside in, to the one that the next command goes to.
     pub nested: Vec<NestedView>,
-    /// What is shown is in the store. It is not when the guide was cancelled and the store failed: that is written again until it is.
+    /// All that was done is in the store. It is not while the store fails: then what is shown is what was there before that, or that the
+    /// guide was cancelled, and the rest is written again until it is there.
     pub durable: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
@@ -79,8 +92,10 @@ pub struct NestedView {
     pub skipped: Vec<StageName>,
     /// What the checks found wrong.
     pub problems: Vec<Problem>,
-    /// Why its stage failed, if it did.
+    /// Why its stage failed, if it did; or what an operation of it waits for.
     pub failure: Option<Failing>,
+    /// The operations of its stage.
+    pub operations: Vec<Snapshot>,
     /// What may be asked of it.
     pub actions: Actions,
     /// Something is being done in it.
@@ -134,14 +149,16 @@ pub struct Actions {
     pub skip: bool,
     /// `retry`.
     pub retry: bool,
+    /// `release`: an operation of the stage is blocked.
+    pub release: bool,
     /// `cancel`.
     pub cancel: bool,
 }
 
 impl<S: Clone> View<S> {
     /// What a flow shows of a position. `busy`: a move is on its way that is not in the position.
-    pub(super) fn of(flow: &Flow<S>, snapshot: &Snapshot<S>, busy: bool) -> Self {
-        let Snapshot {
+    pub(super) fn of(flow: &Flow<S>, snapshot: &Recorded<S>, busy: bool) -> Self {
+        let Recorded {
             position, state, ..
         } = snapshot;
         let course = Course {
@@ -172,6 +189,8 @@ impl<S: Clone> View<S> {
             problems: position.problems.clone(),
             attempts: position.attempts,
             failure: position.failure.clone(),
+            operations: Vec::new(),
+            orphans: Vec::new(),
             actions: Actions::of(flow, position, busy),
             busy,
             durable: true,
@@ -222,10 +241,17 @@ impl<S: Clone> View<S> {
             skipped: self.skipped.clone(),
             problems: self.problems.clone(),
             failure: self.failure.clone(),
+            operations: self.operations.clone(),
             actions: self.actions,
             busy: self.busy,
             events: self.events.clone(),
         }
+    }
+
+    /// The same, with its operations and the orphans of the guide.
+    pub(super) fn at_work(mut self, operations: Vec<Snapshot>, orphans: Vec<Snapshot>) -> Self {
+        (self.operations, self.orphans) = (operations, orphans);
+        self
     }
 }
 
@@ -253,6 +279,8 @@ impl<S: Clone> View<S> {
             ahead: all(&self.ahead),
             problems: self.problems.clone(),
             failure: self.failure.clone(),
+            operations: self.operations.clone(),
+            orphans: self.orphans.clone(),
             actions: self.actions,
             attempts: self.attempts,
             busy: self.busy,
@@ -266,13 +294,17 @@ impl<S: Clone> View<S> {
 
     /// The same, of a guide whose run was cancelled by the engine.
     pub(super) fn cancelled(&self) -> Self {
-        Self {
+        let mut view = Self {
             status: Status::Cancelled,
             actions: Actions::default(),
             busy: false,
             ahead: Vec::new(),
             ..self.clone()
+        };
+        for operation in &mut view.operations {
+            operation.given_up("the run was cancelled");
         }
+        view
     }
 }
 
@@ -281,6 +313,14 @@ impl<S: Clone> View<S> {
     pub(super) fn unsaved(&self) -> Self {
         Self {
             durable: false,
+            ..self.clone()
+        }
+    }
+
+    /// The same, when it has it.
+    pub(super) fn saved(&self) -> Self {
+        Self {
+            durable: true,
             ..self.clone()
         }
     }
@@ -305,9 +345,16 @@ impl Actions {
                     || was_given_up(position.status, position.failure.as_ref()))
                 && node.is_some_and(|node| node.skippable),
             retry: !busy && stuck,
+            release: !busy && is_blocked(position),
             cancel: open,
         }
     }
+}
+
+/// Whether an operation of the stage is blocked.
+fn is_blocked(position: &Position) -> bool {
+    let blocks = |failing: &Failing| failing.kind == FailingKind::Blocked;
+    position.status == Status::Blocked && position.failure.as_ref().is_some_and(blocks)
 }
 
 /// A guard that panics is told of when it decides, and not when one only looks.
@@ -346,7 +393,7 @@ mod tests {
             position.at = Some(stop);
         }
         position.status = status;
-        let snapshot = Snapshot {
+        let snapshot = Recorded {
             position,
             state: 1,
             began: None,
@@ -361,11 +408,13 @@ mod tests {
             back,
             skip,
             retry,
+            release,
             cancel,
         } = view.actions;
         let all = [
             (back, "back"),
             (retry, "retry"),
+            (release, "release"),
             (next, "next"),
             (skip, "skip"),
             (cancel, "cancel"),

@@ -10,9 +10,9 @@ use super::definition::Definition;
 use super::error::{Refused, RunError};
 use super::flight::Flight;
 use super::shared::{Shared, derive, derive_seed};
-use super::snapshot::{LogLine, Progress, Status};
+use super::snapshot::{LogLine, Status};
 use super::state::State;
-use crate::context::Cancellation;
+use crate::context::{Cancellation, Progress};
 use crate::replay::Failure;
 
 /// An attempt of an operation, from the inside: what its work is given. Cheap to clone, and may be taken along into tasks and

@@ -1,8 +1,7 @@
 //! What an operation answers when it does not do what it was asked, or not with success.
 
-use std::fmt;
-
 use super::Status;
+use crate::context::Blocked;
 use crate::replay::Failure;
 
 /// Why an operation was not run, skipped, released or reset: nothing was changed.
@@ -116,66 +115,6 @@ pub enum RunError {
         /// The cause.
         reason: String,
     },
-}
-
-/// Says that work cannot go on before somebody does something: approves, pays, decides.
-///
-/// Returned from an operation's work, wherever in an error's chain of sources it stands, it ends the operation as
-/// [`Status::Blocked`]: it is not retried. A parent that passes it on with `?` is blocked, too.
-///
-/// ```
-/// # use workflow::operation::{Attempt, blocked};
-/// async fn publish(cx: Attempt) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-///     let Some(approver) = cx.released::<String>() else {
-///         return Err(blocked("needs an approval").into());
-///     };
-///     cx.log(format!("approved by {approver}"));
-///     Ok(())
-/// }
-/// ```
-pub fn blocked(reason: impl Into<String>) -> Blocked {
-    Blocked(Mark(reason.into()))
-}
-
-/// An error made by [`blocked`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked(Mark);
-
-/// What a [`Blocked`] has as its source: some errors (`anyhow`'s) hide the type of what they were made of, and show its source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark(String);
-
-impl Blocked {
-    /// What has to be done.
-    pub fn reason(&self) -> &str {
-        &self.0.0
-    }
-}
-
-impl Mark {
-    pub(super) fn reason(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blocked: {}", self.0)
-    }
-}
-
-impl std::error::Error for Mark {}
-
-impl fmt::Display for Blocked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl std::error::Error for Blocked {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
 }
 
 /// Why an operation was not rolled back, or not wholly.

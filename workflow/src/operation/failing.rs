@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::error::{Mark, RunError};
+use super::error::RunError;
 use crate::codec::BoxError;
-use crate::context::Critical;
+use crate::context::{BlockedMark, Critical};
 use crate::replay::{Failure, FailureKind, Location, Segment};
 
 /// So many sources of an error are looked at: one whose chain leads back to itself ends there.
@@ -25,7 +25,7 @@ pub(super) enum Meaning {
 /// What an attempt's error means. The error's code is the user's: it is asked with care.
 pub(super) fn meaning(error: &BoxError, location: &Location) -> Meaning {
     let error = &**error;
-    if let Some(blocked) = find::<Mark>(error) {
+    if let Some(blocked) = find::<BlockedMark>(error) {
         return Meaning::Blocked(blocked.reason().to_owned());
     }
     let (mut kind, mut mends) = (FailureKind::Exhausted, true);

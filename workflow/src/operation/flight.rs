@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::Attempt;
-use super::error::{Blocked, Refused, RunError};
+use super::error::{Refused, RunError};
 use super::failing::{Meaning, meaning};
 use super::shared::{Shared, derive};
 use super::snapshot::{Status, Undo};
 use super::work::{BoxFuture, Ended};
+use crate::context::Blocked;
 use crate::context::Cancellation;
 use crate::replay::{Failure, FailureKind};
 

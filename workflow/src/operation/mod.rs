@@ -47,6 +47,7 @@ mod rollback;
 mod shared;
 mod snapshot;
 mod state;
+mod step;
 mod work;
 
 use std::fmt;
@@ -58,11 +59,13 @@ use serde::de::DeserializeOwned;
 
 pub use attempt::Attempt;
 pub use definition::Definition;
-pub use error::{Blocked, Refused, RestoreError, RollbackError, RunError, blocked};
+pub use error::{Refused, RestoreError, RollbackError, RunError};
 pub use feedback::{Feedback, Indicator, feedback};
 pub use observe::{Event, ObserverError, Watch};
 pub use plan::{OnFailure, Plan, PlanBuilder, PlanError, PlanFailure};
-pub use snapshot::{LogLine, Progress, Snapshot, Status, Undo};
+pub use snapshot::{LogLine, Snapshot, Status, Undo};
+
+pub use crate::context::{Blocked, Progress, blocked};
 
 use crate::codec::BoxError;
 use definition::Core;

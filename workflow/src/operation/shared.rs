@@ -68,6 +68,7 @@ impl Shared {
             children: Vec::new(),
             earlier: Vec::new(),
             logs: Vec::new(),
+            stale: false,
         };
         Arc::new(Self {
             location: above.site(&core.name),

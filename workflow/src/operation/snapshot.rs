@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::failing::StoredFailure;
+use crate::context::Progress;
 use crate::replay::{Failure, FailureKind, Location, Timestamp};
 
 /// What an operation looked like at one revision. Cheap to clone, and never changed: a change makes another one.
@@ -103,57 +104,8 @@ pub enum Undo {
     Owed,
     /// It has been run.
     Done,
-}
-
-/// How far the work is, in units of its own: files, bytes, steps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// How much is done.
-    pub current: i64,
-    /// How much there is, where that is known.
-    pub total: Option<i64>,
-    /// What is being done.
-    pub message: Option<String>,
-}
-
-impl Progress {
-    /// So much is done, of an amount that is not known.
-    pub const fn new(current: i64) -> Self {
-        Self {
-            current,
-            total: None,
-            message: None,
-        }
-    }
-
-    /// The same, of so much.
-    #[must_use]
-    pub const fn of(mut self, total: i64) -> Self {
-        self.total = Some(total);
-        self
-    }
-
-    /// The same, with what is being done.
-    #[must_use]
-    pub fn message(mut self, message: impl Into<String>) -> Self {
-        self.message = Some(message.into());
-        self
-    }
-
-    /// How much is done in per cent, rounded, from 0 to 100; nothing without a total above 0.
-    ///
-    /// ```
-    /// use workflow::operation::Progress;
-    ///
-    /// assert_eq!(Progress::new(1).of(3).percent(), Some(33));
-    /// assert_eq!(Progress::new(12).of(10).percent(), Some(100));
-    /// assert_eq!(Progress::new(12).percent(), None);
-    /// ```
-    pub fn percent(&self) -> Option<u8> {
-        let total = i128::from(self.total.filter(|total| *total > 0)?);
-        let done = i128::from(self.current).clamp(0, total);
-        u8::try_from((done * 200 + total) / (total * 2)).ok()
-    }
+    /// It is owed, and this code has none for it: of a step of a guided flow that the code no longer has.
+    Impossible,
 }
 
 /// One line of an operation's log.
@@ -208,11 +160,18 @@ pub(super) struct Record {
     pub(super) earlier: Vec<Snapshot>,
     #[serde(default, with = "shared_lines")]
     pub(super) logs: Vec<Arc<LogLine>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) stale: bool,
 }
 
 impl Snapshot {
     pub(super) fn new(record: Record) -> Self {
         Self(Arc::new(record))
+    }
+
+    /// Its fields, to be changed by the one who shows it. Those who look at it go on seeing what they saw.
+    pub(super) fn record_mut(&mut self) -> &mut Record {
+        Arc::make_mut(&mut self.0)
     }
 
     pub(super) fn record(&self) -> &Record {
@@ -258,6 +217,12 @@ impl Snapshot {
     /// How far it is. What a failed attempt reported stays until another one reports.
     pub fn progress(&self) -> Option<&Progress> {
         self.0.progress.as_ref()
+    }
+
+    /// Whether its progress is what was written last before its process ended: it may have come further. So it can be of a step of a
+    /// guided flow, until another attempt begins.
+    pub fn is_stale(&self) -> bool {
+        self.0.stale
     }
 
     /// Which attempt it is in, or ended with, from 1; 0 before the first.

@@ -52,6 +52,8 @@ pub enum FailureKind {
     Join,
     /// Every branch of a race failed; [`Failure::branches`] has them all.
     Race,
+    /// It cannot go on before somebody does something, as its error says: made by [`blocked`](crate::blocked).
+    Blocked,
     /// A child workflow failed.
     Child,
     /// A child or a requested run was cancelled.
@@ -81,6 +83,7 @@ impl FailureKind {
             Self::Panicked => "panicked",
             Self::Join => "join",
             Self::Race => "race",
+            Self::Blocked => "blocked",
             Self::Child => "child",
             Self::Cancelled => "cancelled",
             Self::Encode => "encode",

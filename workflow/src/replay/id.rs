@@ -62,7 +62,7 @@ impl RunId {
     }
 
     /// True when it is the id of a child of that run, or of one further down, which the engine made.
-    pub(crate) fn is_under(&self, parent: &Self) -> bool {
+    pub fn is_under(&self, parent: &Self) -> bool {
         self.0
             .strip_prefix(&*parent.0)
             .is_some_and(|rest| rest.starts_with('/'))

@@ -85,6 +85,10 @@ pub enum Body {
         undo: String,
         /// What the step gave; absent while that is unknown.
         output: Option<Payload>,
+        /// Where what names the effect is derived, if that is somewhere else: in a visit of a guided flow that goes on from an earlier
+        /// one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Location>,
     },
     /// The run's code is over; its ledger is undone.
     Unwinding {

@@ -58,7 +58,7 @@ impl RunRow {
     }
 
     /// Whether it is to be driven: it was cut off in the middle of something, or its time has come.
-    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+    pub fn is_due(&self, now: Timestamp) -> bool {
         self.state.is_active()
             || (self.state == RunState::Waiting && self.wake_at.is_some_and(|at| at <= now))
     }

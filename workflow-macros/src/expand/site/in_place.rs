@@ -31,6 +31,15 @@ pub(crate) fn in_place(
     // With an undo: let undo = refund; let options = OPTIONS.undone_by(SITE, first_of(&undo).unknown());
     let (undone, settings, checked) = match &options.undo {
         None => (None, settings, None),
+        Some(handler) if options.undone_by_flow => {
+            let at = Place::of(handler).first.resolved_at(Span::mixed_site());
+            let undo = Ident::new(&undo.to_string(), at);
+            (
+                Some(quote_spanned!(at=> let #undo = #handler;)),
+                settings,
+                Some(quote_spanned!(at=> #step.undoes(&#undo);)),
+            )
+        }
         Some(handler) => {
             let at = Place::of(handler).first.resolved_at(Span::mixed_site());
             let library = respan(private.clone(), at);

@@ -92,6 +92,11 @@ pub(crate) fn refused(report: &Report) -> Expr {
     Expr::Verbatim(report.to_token_stream())
 }
 
+/// What stands in place of a jump that was reported, and goes on as little.
+pub(crate) fn no_jump() -> Expr {
+    Expr::Verbatim(quote!(loop {}))
+}
+
 /// The argument of a `#[step]` that stands for itself only, and leaves nothing.
 pub(crate) const IMPORTED: &str = "__workflow_is_imported";
 
@@ -133,6 +138,18 @@ pub(crate) fn sleep(mac: &mut Macro, cx: &Ident, site: &TokenStream, argument: &
     } else {
         quote!(#head #argument)
     };
+}
+
+pub(crate) fn guide(
+    mac: &mut Macro,
+    cx: &Ident,
+    site: &TokenStream,
+    initial: &Expr,
+    flow: Option<&Expr>,
+) {
+    let head = at_site(cx, site);
+    let flow = flow.map(|flow| quote!(, flow = #flow));
+    mac.tokens = quote!(#head #initial #flow);
 }
 
 /// A duration that was read at compile time.

@@ -1,13 +1,13 @@
 //! The functions of a flow: what shape each has, and to which stages it belongs.
 
 use proc_macro2::Ident;
-use syn::{Attribute, FnArg, Pat, ReturnType, Type};
+use syn::{Attribute, Expr, FnArg, Pat, ReturnType, Type};
 
 use super::{Code, Stage, is_empty, rules, told};
 use crate::diagnostics::{Errors, Place};
 use crate::messages::{self, Message};
 use crate::model::name;
-use crate::syntax::{Body, Function, Role, words};
+use crate::syntax::{Body, Function, Role, peel, words};
 
 /// A function that belongs to stages.
 pub(super) struct Hook {
@@ -49,6 +49,9 @@ impl Hook {
         let code = match role {
             Role::Leave => durable(function, messages::LEAVE_SHAPE, errors),
             Role::Undo => undo(function, errors),
+            _ if function.sig.asyncness.is_some() => {
+                durable(function, messages::CHECK_CODE_SHAPE, errors)
+            }
             _ => {
                 check(function, errors);
                 None
@@ -94,10 +97,57 @@ pub(super) fn attach(hooks: Vec<Hook>, stages: &mut [Stage], errors: &mut Errors
                     stage.undo.clone_from(&hook.code);
                     stage.undo_unfinished = hook.unfinished;
                 }
-                _ => stage.checks.push(hook.function.clone()),
+                _ => match &hook.code {
+                    Some(code) => stage.asks.push(code.clone()),
+                    None => stage.checks.push(hook.function.clone()),
+                },
             }
         }
     }
+}
+
+/// Finds the exits whose guards are durable code.
+pub(super) fn ask(guards: &[Code], stages: &mut [Stage], errors: &mut Errors) {
+    let mut asked = vec![false; guards.len()];
+    for stage in stages {
+        let called = name::plain(&stage.function.to_string());
+        if let Some(when) = &stage.when
+            && let Some(at) = guards.iter().position(|guard| names(when, guard))
+        {
+            asked[at] = true;
+            let guard = name::plain(&guards[at].function.to_string());
+            let words = [&*guard, &*called];
+            errors.push(Place::of(when), messages::GUARD_WHEN.with(&words));
+        }
+        let is_conditional = stage.when.is_some();
+        for exit in &mut stage.exits {
+            let Some(written) = &exit.guard else { continue };
+            let Some(at) = guards.iter().position(|guard| names(written, guard)) else {
+                continue;
+            };
+            asked[at] = true;
+            if is_conditional {
+                let guard = name::plain(&guards[at].function.to_string());
+                let words = [&*called, &*guard];
+                errors.push(Place::of(written), messages::STAGE_ASKED.with(&words));
+            }
+            exit.asks = Some(guards[at].clone());
+        }
+    }
+    let unasked = guards.iter().zip(asked).filter(|(_, asked)| !asked);
+    for (guard, _) in unasked {
+        let name = name::plain(&guard.function.to_string());
+        errors.push(guard.function.span(), messages::GUARD_UNUSED.with(&[&name]));
+    }
+}
+
+/// Whether this is `Self::is_allowed` of a guard.
+fn names(written: &Expr, guard: &Code) -> bool {
+    let Expr::Path(path) = peel(written) else {
+        return false;
+    };
+    let last = path.path.segments.last();
+    path.path.segments.len() > 1 && last.is_some_and(|last| last.ident == guard.function)
 }
 
 /// `fn details() {}`

@@ -5,11 +5,13 @@ mod options;
 pub(crate) mod rules;
 mod told;
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, Type};
 
 pub(crate) use self::options::FlowOptions;
-use super::name;
+use super::Site;
+use super::walk::{Undo, Undos};
+use super::{name, walk};
 use crate::diagnostics::{Errors, Place};
 use crate::messages;
 use crate::syntax::{Body, Function, Impl, Marks, Member, Role};
@@ -51,9 +53,18 @@ pub(crate) struct Stage {
     pub(crate) on_interrupt: Option<&'static str>,
     pub(crate) body: Option<Code>,
     pub(crate) checks: Vec<Ident>,
+    /// Checks that are durable code.
+    pub(crate) asks: Vec<Code>,
+    pub(crate) retries: Option<u32>,
+    /// As tokens of the library.
+    pub(crate) backoff: Option<TokenStream>,
     pub(crate) leave: Option<Code>,
     pub(crate) undo: Option<Code>,
     pub(crate) undo_unfinished: bool,
+    /// What takes steps of its code back.
+    pub(crate) undos: Vec<Undo>,
+    /// The sites of its code, with the stage before them: `create[]/publish`.
+    pub(crate) sites: Vec<Site>,
 }
 
 /// A way to another stage.
@@ -61,6 +72,8 @@ pub(crate) struct Exit {
     /// As it was written.
     pub(crate) target: Ident,
     pub(crate) guard: Option<Expr>,
+    /// The guard, if it is durable code.
+    pub(crate) asks: Option<Code>,
 }
 
 /// A function of a stage, with the places where the compiler underlines what does not fit.
@@ -83,10 +96,12 @@ pub(crate) struct ExitGuard {
 pub(crate) enum Kept {
     /// Durable code: a fragment. The span is that of what made it one.
     Durable(Function, Span),
+    /// The same, of a stage: what takes its steps back is the flow's.
+    Body(Function, Span),
     /// As it was written.
     Plain(Function),
     /// As it was written.
-    Other(proc_macro2::TokenStream),
+    Other(TokenStream),
 }
 
 /// What a flow is called in the types that belong to it.
@@ -112,6 +127,7 @@ pub(crate) fn check_guided(
     let mut reading = Reading {
         stages: Vec::new(),
         hooks: Vec::new(),
+        guards: Vec::new(),
         exit_guard: None,
         members: Vec::new(),
     };
@@ -124,10 +140,12 @@ pub(crate) fn check_guided(
     let Reading {
         mut stages,
         hooks,
+        guards,
         exit_guard,
         members,
     } = reading;
     hooks::attach(hooks, &mut stages, errors);
+    hooks::ask(&guards, &mut stages, errors);
     told::check(&stages, type_name, errors);
     let key = Ident::new(&format!("{type_name}Stage"), type_name.span());
     Guided {
@@ -140,10 +158,43 @@ pub(crate) fn check_guided(
     }
 }
 
+/// Finds the sites of the stages' code, and what takes steps of it back. What is wrong with that code is said where it is expanded.
+pub(crate) fn look_into_code(guided: &mut Guided, krate: &TokenStream) {
+    for member in &guided.members {
+        let Kept::Body(function, _) = member else {
+            continue;
+        };
+        let Body::Block(block) = &function.body else {
+            continue;
+        };
+        let (mut block, mut unsaid) = (block.clone(), Errors::default());
+        let walked = walk(
+            &mut block,
+            &function.sig,
+            super::lent(&function.sig),
+            Undos::OfFlow,
+            krate,
+            &mut unsaid,
+        );
+        drop(unsaid.finish());
+        let name = &function.sig.ident;
+        let stage = guided.stages.iter_mut().find(|it| it.function == *name);
+        if let Some(stage) = stage {
+            stage.undos = walked.undos;
+            stage.sites = walked.sites;
+            for site in &mut stage.sites {
+                site.path = format!("{}[]/{}", stage.name, site.path);
+            }
+        }
+    }
+}
+
 /// What was read so far.
 struct Reading {
     stages: Vec<Stage>,
     hooks: Vec<hooks::Hook>,
+    /// Guards of exits that are durable code.
+    guards: Vec<Code>,
     exit_guard: Option<ExitGuard>,
     members: Vec<Kept>,
 }
@@ -161,12 +212,21 @@ impl Reading {
         match role {
             Role::Stage => self.stage(function, &attr, errors),
             Role::ExitGuard => self.exit_guard(function, &attr, errors),
+            Role::Guard => {
+                let guard = hooks::durable(&function, messages::GUARD_SHAPE, errors);
+                self.members.push(if guard.is_some() {
+                    Kept::Durable(function, attr_span(&attr))
+                } else {
+                    Kept::Plain(function)
+                });
+                self.guards.extend(guard);
+            }
             Role::Check | Role::Leave | Role::Undo => {
                 let hook = hooks::Hook::read(role, &attr, &function, errors);
                 self.hooks.extend(hook);
                 let span = attr_span(&attr);
                 self.members.push(match role {
-                    Role::Leave if function.sig.asyncness.is_some() => {
+                    Role::Leave | Role::Check if function.sig.asyncness.is_some() => {
                         Kept::Durable(function, span)
                     }
                     _ => Kept::Plain(function),
@@ -183,6 +243,7 @@ impl Reading {
             stage.exits.extend(exits.list.into_iter().map(|exit| Exit {
                 target: exit.target,
                 guard: exit.guard,
+                asks: None,
             }));
         }
         if let Some(cfg) = function
@@ -197,7 +258,7 @@ impl Reading {
         }
         if function.sig.asyncness.is_some() {
             stage.body = hooks::durable(&function, messages::STAGE_BODY, errors);
-            self.members.push(Kept::Durable(function, attr_span(attr)));
+            self.members.push(Kept::Body(function, attr_span(attr)));
         } else {
             // What only asks has no code: its function says that there is a stage, and is gone.
             hooks::question(&function, errors);
@@ -246,9 +307,14 @@ impl Stage {
             on_interrupt: None,
             body: None,
             checks: Vec::new(),
+            asks: Vec::new(),
+            retries: None,
+            backoff: None,
             leave: None,
             undo: None,
             undo_unfinished: false,
+            undos: Vec::new(),
+            sites: Vec::new(),
             name: called,
         }
     }

@@ -3,12 +3,12 @@
 use proc_macro2::Ident;
 use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
-use syn::{Expr, Lit, LitInt, Token};
+use syn::{Expr, Lit, LitInt, Token, Type};
 
 use super::Stage;
 use crate::diagnostics::{Errors, Place};
 use crate::messages;
-use crate::model::options::{distance, flag, literal, text};
+use crate::model::options::{backoff, distance, flag, literal, text};
 use crate::model::{duration, name};
 use crate::syntax::{Marks, Setting, Settings, Value, peel};
 
@@ -21,6 +21,11 @@ pub(crate) struct FlowOptions {
     pub(crate) history: Option<usize>,
     /// What makes of the data of each version that of the next.
     pub(crate) migrations: Vec<(u32, Expr)>,
+    /// The data of the flows that may be in its stages.
+    pub(crate) nests: Vec<Type>,
+    /// In milliseconds.
+    pub(crate) hooks_timeout: Option<u64>,
+    pub(crate) reopens: bool,
     pub(crate) krate: Option<syn::Path>,
     pub(super) is_faulty: bool,
 }
@@ -31,6 +36,9 @@ const FLOW: &[(&str, &str)] = &[
     ("version", "version = 2"),
     ("migrate", "migrate(1 => Self::from_v1)"),
     ("history", "history = 100"),
+    ("nests", "nests(Billing)"),
+    ("hooks_timeout", "hooks_timeout = \"30s\""),
+    ("reopen", "reopen"),
     ("crate", "crate = my_crate::workflow"),
 ];
 
@@ -45,6 +53,11 @@ const STAGE: &[(&str, &str)] = &[
     ("otherwise", "otherwise = stay"),
     ("when", "when = Self::wants_cloud"),
     ("timeout", "timeout = \"30s\""),
+    ("retries", "retries = 2"),
+    (
+        "backoff",
+        "backoff(exponential, initial = \"200ms\", factor = 2, max = \"30s\")",
+    ),
     ("revisit", "revisit = fresh"),
     ("on_interrupt", "on_interrupt = rerun"),
 ];
@@ -77,6 +90,9 @@ impl FlowOptions {
                 "history" => {
                     options.history = whole(setting, shape, errors).map(|stops| stops as usize);
                 }
+                "nests" => options.nests = types(setting, shape, errors),
+                "hooks_timeout" => options.hooks_timeout = millis(setting, shape, errors),
+                "reopen" => options.reopens = flag(setting, "reopen", errors).unwrap_or(true),
                 "migrate" => options.migrations = migrations(setting, shape, errors),
                 _ => match &setting.value {
                     Value::Equals(Expr::Path(path)) => options.krate = Some(path.path.clone()),
@@ -160,14 +176,9 @@ pub(super) fn stage(marks: &Marks, stage: &mut Stage, errors: &mut Errors) {
                 Value::Equals(when) => stage.when = Some(when.clone()),
                 _ => errors.push(place, messages::OPTION_IS_NO_FLAG.with(&[&name, shape])),
             },
-            "timeout" => {
-                if let Some((text, span)) = text(setting, &name, shape, errors) {
-                    match duration::parse(&text) {
-                        Ok(millis) => stage.timeout = Some(millis),
-                        Err(wrong) => errors.push(span, wrong.message().with(&[&text])),
-                    }
-                }
-            }
+            "timeout" => stage.timeout = millis(setting, shape, errors),
+            "retries" => stage.retries = whole(setting, shape, errors),
+            "backoff" => stage.backoff = backoff(setting, shape, errors),
             "revisit" => {
                 stage.revisit = word(setting, &[("keep", "Keep"), ("fresh", "Fresh")], errors);
             }
@@ -244,6 +255,33 @@ fn word(
     let all = all.collect::<Vec<_>>().join("` or `");
     errors.push(setting.place(), messages::OPTION_VALUE.with(&[&name, &all]));
     None
+}
+
+/// A duration, in milliseconds.
+fn millis(setting: &Setting, shape: &str, errors: &mut Errors) -> Option<u64> {
+    let (text, span) = text(setting, &setting.name.to_string(), shape, errors)?;
+    match duration::parse(&text) {
+        Ok(millis) => Some(millis),
+        Err(wrong) => {
+            errors.push(span, wrong.message().with(&[&text]));
+            None
+        }
+    }
+}
+
+/// `nests(Billing, Address)`
+fn types(setting: &Setting, shape: &str, errors: &mut Errors) -> Vec<Type> {
+    if let Value::Parentheses(_, tokens) = &setting.value
+        && let Ok(list) = Punctuated::<Type, Token![,]>::parse_terminated.parse2(tokens.clone())
+        && !list.is_empty()
+    {
+        return list.into_iter().collect();
+    }
+    errors.push(
+        setting.place(),
+        messages::OPTION_VALUE.with(&["nests", shape]),
+    );
+    Vec::new()
 }
 
 /// A whole number.

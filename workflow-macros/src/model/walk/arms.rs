@@ -6,12 +6,14 @@ use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprIf, ExprMatch, Pat};
 
-use super::Walk;
-use crate::syntax::Durable;
+use super::{Walk, name};
+use crate::model::condition::{Condition, Decided, Reader};
+use crate::syntax::{Durable, peel};
 
 impl Walk<'_> {
     pub(super) fn conditional(&mut self, of: &mut ExprIf) {
         let gates = self.gates_in(&of.cond);
+        let condition = self.condition(&of.cond);
         self.visit_expr_mut(&mut of.cond);
         let then = self.arm(|walk| walk.visit_block_mut(&mut of.then_branch));
         let otherwise = self.arm(|walk| {
@@ -19,18 +21,21 @@ impl Walk<'_> {
                 walk.visit_expr_mut(otherwise);
             }
         });
-        self.scopes.outline.choice(gates, vec![then, otherwise]);
+        let conditions = vec![condition.clone(), condition.not()];
+        let arms = vec![then, otherwise];
+        self.scopes.outline.gated_choice(gates, conditions, arms);
     }
 
     pub(super) fn matched(&mut self, of: &mut ExprMatch) {
         let gates = self.gates_in(&of.expr);
+        let conditions = self.reading(|reader| reader.arms(of));
         self.visit_expr_mut(&mut of.expr);
         let arms = of
             .arms
             .iter_mut()
             .map(|arm| self.arm(|walk| walk.visit_arm_mut(arm)))
             .collect();
-        self.scopes.outline.choice(gates, arms);
+        self.scopes.outline.gated_choice(gates, conditions, arms);
     }
 
     /// Runs `inside` in a sequence of its own, which it gives.
@@ -43,6 +48,51 @@ impl Walk<'_> {
         inside(self);
         self.scopes.outline.unbind(bound);
         self.scopes.outline.close()
+    }
+
+    fn condition(&self, expr: &Expr) -> Condition {
+        self.reading(|reader| reader.condition(expr))
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&Reader<'_>) -> T) -> T {
+        read(&Reader {
+            decided: &|expr| self.decided(expr),
+            looks: &|expr| !self.gates_in(expr).is_empty(),
+        })
+    }
+
+    /// What an expression is, if a `version!` decided it: the number, or something that was made of it before.
+    fn decided(&self, expr: &Expr) -> Option<Decided> {
+        match expr {
+            Expr::Await(of) => match peel(&of.base) {
+                Expr::Macro(called)
+                    if Durable::named(&called.mac.path) == Some(Durable::Version) =>
+                {
+                    match called.mac.tokens.clone().into_iter().next()? {
+                        TokenTree::Ident(name) => {
+                            let name = name::plain(&name.to_string());
+                            Some(Decided::Number(self.scopes.path(&name)))
+                        }
+                        _ => None,
+                    }
+                }
+                _ => None,
+            },
+            Expr::Path(path) => {
+                let name = path.path.get_ident()?.to_string();
+                self.scopes.outline.decided(&name).cloned()
+            }
+            _ => None,
+        }
+    }
+
+    /// The same, or a condition on such numbers.
+    pub(super) fn decision(&self, expr: &Expr) -> Option<Decided> {
+        let expr = peel(expr);
+        self.decided(expr).or_else(|| match self.condition(expr) {
+            Condition::Free | Condition::Unread => None,
+            condition => Some(Decided::Truth(condition)),
+        })
     }
 
     /// The paths of the `version!`s that decide an expression: those in it, and those of what it looks at.
@@ -73,7 +123,7 @@ impl Walk<'_> {
                     if is_version
                         && let Some(TokenTree::Ident(name)) = group.stream().into_iter().next()
                     {
-                        gates.push(self.scopes.path(&name.to_string()));
+                        gates.push(self.scopes.path(&name::plain(&name.to_string())));
                     }
                     self.gates_among(group.stream(), gates);
                     (before, is_version) = (None, false);
@@ -84,7 +134,7 @@ impl Walk<'_> {
     }
 
     /// What `pat` binds is bound to what these `version!`s decided.
-    pub(super) fn gated(&mut self, pat: &Pat, gates: &[String]) {
+    pub(super) fn gated(&mut self, pat: &Pat, gates: &[String], decided: Option<&Decided>) {
         struct Names(Vec<String>);
         impl<'ast> Visit<'ast> for Names {
             fn visit_pat_ident(&mut self, bound: &'ast syn::PatIdent) {
@@ -93,8 +143,12 @@ impl Walk<'_> {
         }
         let mut names = Names(Vec::new());
         names.visit_pat(pat);
+        // Of what is taken apart it is not known which is which.
+        let decided = decided.filter(|_| matches!(pat, Pat::Ident(_) | Pat::Type(_)));
         for name in names.0 {
-            self.scopes.outline.bind(name, gates.to_vec());
+            self.scopes
+                .outline
+                .bind(name, gates.to_vec(), decided.cloned());
         }
     }
 }

@@ -3,7 +3,7 @@
 use syn::visit_mut::VisitMut;
 use syn::{Expr, Macro, Stmt};
 
-use super::macros::{Named, misshapen};
+use super::macros::Named;
 use super::{Frame, Kind, Walk, print};
 use crate::diagnostics::Place;
 use crate::messages;
@@ -20,7 +20,7 @@ impl Walk<'_> {
         let mut block = match (list.next(), list.next()) {
             (Some(Expr::Block(block)), None) if block.label.is_none() => block.block,
             (wrong, extra) => {
-                return misshapen(mac, Durable::Attempt, extra.or(wrong).as_ref());
+                return self.misshapen(mac, Durable::Attempt, extra.or(wrong).as_ref());
             }
         };
         if let Some(Stmt::Expr(tail, None)) = block.stmts.last_mut()

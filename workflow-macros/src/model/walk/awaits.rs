@@ -54,6 +54,7 @@ impl Walk<'_> {
             None => {}
         }
         let calls = name::called(&awaited.base);
+        let is_detached = name::is_detached(&awaited.base);
         self.in_site += 1;
         match &mut *awaited.base {
             Expr::Call(call) if matches!(&*call.func, Expr::Path(path) if rules::told_by_type(&words(&path.path))) => {
@@ -75,16 +76,22 @@ impl Walk<'_> {
             return print::gate(&mut awaited.base, &cx, &site, self.krate);
         };
         let site = self.site(name, Kind::Call, span.into());
-        self.called(calls, gives);
+        self.called(calls, gives, is_detached);
         let cx = self.cx();
         print::gate(&mut awaited.base, &cx, &site, self.krate);
     }
 
     /// The site that was just found is a call of this, and gives that.
-    pub(super) fn called(&mut self, calls: Option<String>, gives: Option<String>) {
+    pub(super) fn called(
+        &mut self,
+        calls: Option<String>,
+        gives: Option<String>,
+        is_detached: bool,
+    ) {
         if let Some(details) = self.scopes.details() {
             details.calls = calls;
-            details.gives = gives;
+            details.gives = gives.filter(|_| !is_detached);
+            details.is_detached = is_detached;
         }
     }
 }

@@ -26,11 +26,11 @@ impl Walk<'_> {
         if list.is_empty() {
             let text = messages::NO_BRANCHES.with(&[word, shape]);
             let report = Report::new(Place::of(&mac.path), text);
-            return print::unread(mac, &report);
+            return self.unread(mac, &report);
         }
         if kind == Kind::Join && list.len() > MOST {
             let report = Report::new(Place::of(&list[MOST]), messages::TOO_MANY_BRANCHES);
-            return print::unread(mac, &report);
+            return self.unread(mac, &report);
         }
         let prefix = format!("{}/", self.scopes.path(&name));
         let of = self.scopes.next();
@@ -137,7 +137,7 @@ impl Walk<'_> {
         let Some(mut each) = items else {
             let text = messages::NO_BRANCHES.with(&["join_all", shape]);
             let report = Report::new(Place::of(&mac.path), text);
-            return print::unread(mac, &report);
+            return self.unread(mac, &report);
         };
         if let Some(limit) = &mut limit {
             self.visit_expr_mut(limit);
@@ -148,6 +148,9 @@ impl Walk<'_> {
         self.visit_pat_mut(&mut each.pat);
         self.in_order(&each.expr);
         self.visit_expr_mut(&mut each.expr);
+        if let Some(site) = self.scopes.sites.get_mut(of) {
+            site.details.is_keyed = key.is_some();
+        }
         let inner = self.new_cx();
         let own = Own::of_block(&each.body).and(&each.pat);
         let frame = Frame::Branch("the item's branch", own);

@@ -94,7 +94,7 @@ impl Walk<'_> {
         alone
             .0
             .into_iter()
-            .find(|name| self.bound.contains(name) && !own.binds(&name.to_string()))
+            .find(|name| self.is_bound(name) && !own.binds(&name.to_string()))
     }
 
     /// Reports an assignment to what is outside of the step or branch around, and goes on with one that changes nothing.

@@ -6,9 +6,10 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Block, Expr, Label, Lifetime, Macro};
 
-use super::{Own, Walk, print};
+use super::{Own, Walk, name, print};
 use crate::diagnostics::Place;
 use crate::messages;
+use crate::model::Carried;
 use crate::syntax::{Settings, Value, peel};
 
 impl Walk<'_> {
@@ -74,8 +75,8 @@ impl Walk<'_> {
         };
         carried.ends = body.ends || !matches!(expr, Expr::Loop(_));
         let mut seen = HashSet::new();
-        for local in self.bound.iter().rev() {
-            let name = local.to_string();
+        for local in self.bound.iter().rev().filter(|local| local.has_value) {
+            let name = local.name.to_string();
             let is_constant = name.starts_with(char::is_uppercase);
             let is_carried = carried.locals.iter().any(|carried| *carried == name);
             if body.words.contains(&name)
@@ -84,10 +85,24 @@ impl Walk<'_> {
                 && !own.binds(&name)
                 && seen.insert(name)
             {
-                carried.held.push(local.clone());
+                carried.held.push(local.name.clone());
             }
         }
         Some(carried)
+    }
+
+    /// What the loop that was just found carries, for the lock and the graph.
+    pub(super) fn locals(&self, carried: &print::Carried) -> Vec<Carried> {
+        let locals = carried.locals.iter().map(|local| {
+            let mut bound = self.bound.iter().rev();
+            let bound = bound.find(|bound| bound.name == *local);
+            Carried {
+                name: name::plain(&local.to_string()),
+                place: local.span().into(),
+                ty: bound.and_then(|bound| bound.ty.clone()),
+            }
+        });
+        locals.collect()
     }
 }
 

@@ -37,7 +37,8 @@ impl Walk<'_> {
             _ => None,
         };
         if let Some(report) = refused {
-            *expr = print::refused(&report);
+            self.errors.add(report);
+            *expr = print::no_jump();
             return;
         }
         visit_mut::visit_expr_mut(self, expr);

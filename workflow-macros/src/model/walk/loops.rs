@@ -67,7 +67,7 @@ impl Walk<'_> {
         let mut ways = vec![Vec::new()];
         let own = label.as_deref().map(name::plain);
         outward(self.scopes.outline.close(), own.as_deref(), &mut ways);
-        self.scopes.outline.choice(Vec::new(), ways);
+        self.scopes.outline.choice(ways);
     }
 
     fn durable_loop(
@@ -113,6 +113,7 @@ impl Walk<'_> {
             self.errors.push(Place::of(carry), messages::CARRY_AND_KEY);
         }
         let carried = carry.and_then(|attr| self.carried(attr, expr));
+        let locals = carried.as_ref().map(|carried| self.locals(carried));
 
         // What is iterated over belongs to the scope around.
         if let Expr::ForLoop(of) = expr {
@@ -125,7 +126,8 @@ impl Walk<'_> {
         let of = self.scopes.next();
         let site = self.site(text, Kind::Loop, label.span().into());
         if let Some(details) = self.scopes.details() {
-            details.carried = carried.as_ref().map(|carried| carried.names().carried);
+            details.carried = locals;
+            details.is_keyed = key.is_some();
             details.is_endless = word == "loop";
         }
         let outer = self.cx();

@@ -41,7 +41,7 @@ impl Walk<'_> {
             self.errors.add(report);
             return false;
         }
-        print::unread(mac, &report);
+        self.unread(mac, &report);
         true
     }
 
@@ -59,7 +59,7 @@ impl Walk<'_> {
         }
         let (named, list) = match self.read(durable, mac) {
             Ok(read) => read,
-            Err(report) => return print::unread(mac, &report),
+            Err(report) => return self.unread(mac, &report),
         };
         match durable {
             Durable::Sleep => self.sleep(mac, named, list),
@@ -70,6 +70,7 @@ impl Walk<'_> {
             Durable::JoinAll => self.join_all(mac, named, list),
             Durable::Recv => self.recv(mac, named, list),
             Durable::Send => self.send(mac, named, list),
+            Durable::Guide => self.guide(mac, named, list),
             Durable::Attempt => self.attempt(mac, named, list),
             Durable::Version => self.version(mac, named, list),
             Durable::Checkpoint => {
@@ -103,13 +104,20 @@ impl Walk<'_> {
         let first = list.next();
         let at = first.as_ref().map_or(place, Place::of);
         let first = first.and_then(|first| match peel(&first) {
-            Expr::Path(path) if path.qself.is_none() => path.path.get_ident().cloned(),
+            Expr::Path(path) if path.qself.is_none() => {
+                let name = path.path.get_ident()?;
+                Some((name::plain(&name.to_string()), name.span()))
+            }
+            // What a step was called by its option need not be a word.
+            Expr::Lit(literal) if durable == Durable::Removed => match &literal.lit {
+                Lit::Str(text) => Some((text.value(), text.span())),
+                _ => None,
+            },
             _ => None,
         });
-        let Some(first) = first else {
+        let Some((name, span)) = first else {
             return Err(Report::new(at, messages::MACRO_NAME.with(&[word, shape])));
         };
-        let (name, span) = (name::plain(&first.to_string()), first.span());
         if !name::is_name(&name) {
             let text = messages::NAME_SHAPE.with(&[&name, &name::like(&name)]);
             self.errors.push(span, text);
@@ -128,14 +136,14 @@ impl Walk<'_> {
                     &wrong.to_string(),
                     durable.shape(),
                 ]);
-                return print::unread(mac, &Report::new(wrong.span(), text));
+                return self.unread(mac, &Report::new(wrong.span(), text));
             }
         };
         let Some(mut value) = list.pop() else {
-            return misshapen(mac, durable, None);
+            return self.misshapen(mac, durable, None);
         };
         if !list.is_empty() {
-            return misshapen(mac, durable, Some(&value));
+            return self.misshapen(mac, durable, Some(&value));
         }
         self.in_site += 1;
         self.visit_expr_mut(&mut value);
@@ -143,10 +151,41 @@ impl Walk<'_> {
         print::progress(mac, &self.cx(), &value);
     }
 
+    /// A guided flow: its data at the beginning, and the flow itself if its data does not say which.
+    fn guide(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
+        let (mut initial, mut flow) = (None, None);
+        for argument in list {
+            match argument {
+                Expr::Assign(named) if matches!(peel(&named.left), Expr::Path(path) if path.path.is_ident("flow")) => {
+                    if flow.replace(*named.right).is_some() {
+                        return self.misshapen(mac, Durable::Guide, flow.as_ref());
+                    }
+                }
+                argument => {
+                    if initial.replace(argument).is_some() {
+                        return self.misshapen(mac, Durable::Guide, initial.as_ref());
+                    }
+                }
+            }
+        }
+        let Some(mut initial) = initial else {
+            return self.misshapen(mac, Durable::Guide, None);
+        };
+        let site = self.site(name, Kind::Call, span.into());
+        let cx = self.cx();
+        self.in_site += 1;
+        self.visit_expr_mut(&mut initial);
+        if let Some(flow) = &mut flow {
+            self.visit_expr_mut(flow);
+        }
+        self.in_site -= 1;
+        print::guide(mac, &cx, &site, &initial, flow.as_ref());
+    }
+
     fn sleep(&mut self, mac: &mut Macro, Named { name, span }: Named, mut list: Vec<Expr>) {
         let argument = match (list.len(), list.pop()) {
             (1, Some(argument)) => argument,
-            (_, extra) => return misshapen(mac, Durable::Sleep, extra.as_ref()),
+            (_, extra) => return self.misshapen(mac, Durable::Sleep, extra.as_ref()),
         };
         let site = self.site(name, Kind::Sleep, span.into());
         let cx = self.cx();
@@ -205,14 +244,26 @@ impl Walk<'_> {
         let site = self.site(name, kind, span.into());
         print::bare(mac, &self.cx(), &site);
     }
-}
 
-/// What is written in one of ours does not fit; or, where nothing is at fault, something is missing.
-pub(super) fn misshapen(mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
-    let words = [durable.word(), durable.shape()];
-    let report = match at {
-        Some(at) => Report::new(Place::of(at), messages::MACRO_SHAPE.with(&words)),
-        None => Report::new(Place::of(&mac.path), messages::MACRO_LACKS.with(&words)),
-    };
-    print::unread(mac, &report);
+    /// What is written in one of ours does not fit; or, where nothing is at fault, something is missing.
+    pub(super) fn misshapen(&mut self, mac: &mut Macro, durable: Durable, at: Option<&Expr>) {
+        let words = [durable.word(), durable.shape()];
+        let report = match at {
+            Some(at) => Report::new(Place::of(at), messages::MACRO_SHAPE.with(&words)),
+            None => Report::new(Place::of(&mac.path), messages::MACRO_LACKS.with(&words)),
+        };
+        self.unread(mac, &report);
+    }
+
+    /// Puts what is wrong with one of ours in its place.
+    pub(super) fn unread(&mut self, mac: &mut Macro, report: &Report) {
+        self.is_told_in_place = true;
+        print::unread(mac, report);
+    }
+
+    /// The same with an expression.
+    pub(super) fn refused(&mut self, report: &Report) -> Expr {
+        self.is_told_in_place = true;
+        print::refused(report)
+    }
 }

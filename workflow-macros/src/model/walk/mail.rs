@@ -1,9 +1,10 @@
 //! `recv!` and `send!`.
 
 use syn::visit_mut::VisitMut;
-use syn::{Expr, Macro};
+use syn::{Expr, LitStr, Macro};
 
-use super::macros::{Named, misshapen};
+use super::macros::Named;
+use super::versions::quoted;
 use super::{Kind, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
@@ -13,7 +14,7 @@ impl Walk<'_> {
     pub(super) fn recv(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = list.into_iter();
         let Some(from) = list.next().filter(|from| !matches!(from, Expr::Assign(_))) else {
-            return misshapen(mac, Durable::Recv, None);
+            return self.misshapen(mac, Durable::Recv, None);
         };
         let (mut timeout, mut count) = (None, None);
         for argument in list {
@@ -27,6 +28,14 @@ impl Walk<'_> {
             };
             match word.as_str() {
                 "timeout" if timeout.is_none() => timeout = Some(value),
+                "count" | "exactly" if quoted(&value).is_some() => {
+                    let text = quoted(&value).map(LitStr::value).unwrap_or_default();
+                    let number = text.trim().parse::<u32>().unwrap_or(1).to_string();
+                    let text = messages::RECV_NUMBER.with(&[&word, &number]);
+                    self.errors.push(Place::of(&value), text);
+                    // It goes on with one, so that nothing follows from it.
+                    count = Some((syn::parse_quote!(1), word == "exactly"));
+                }
                 "count" | "exactly" if count.is_none() => count = Some((value, word == "exactly")),
                 "count" | "exactly" => self.errors.push(
                     place,
@@ -55,7 +64,7 @@ impl Walk<'_> {
         };
         if channels.is_empty() {
             let report = Report::new(Place::of(&mac.path), messages::NO_CHANNEL);
-            return print::unread(mac, &report);
+            return self.unread(mac, &report);
         }
         let site = self.site(name, Kind::Recv, span.into());
         if let Some(details) = self.scopes.details() {
@@ -81,7 +90,7 @@ impl Walk<'_> {
     pub(super) fn send(&mut self, mac: &mut Macro, Named { name, span }: Named, list: Vec<Expr>) {
         let mut list = match <[Expr; 3]>::try_from(list) {
             Ok(list) => list,
-            Err(list) => return misshapen(mac, Durable::Send, list.get(3)),
+            Err(list) => return self.misshapen(mac, Durable::Send, list.get(3)),
         };
         let site = self.site(name, Kind::Send, span.into());
         if let Some(details) = self.scopes.details() {

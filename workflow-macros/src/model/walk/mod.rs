@@ -20,10 +20,11 @@ use std::collections::HashMap;
 
 use proc_macro2::{Ident, TokenStream};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, Block, Expr, Item, Macro, Stmt};
+use syn::{Attribute, Block, Expr, Item, Macro, Signature, Stmt};
 
 pub(super) use self::captures::Own;
 use self::foreign::words;
+use super::hints::{self, Bound, Generics};
 use super::scope::{Frame, Frames, Scopes};
 use super::{Kind, Part, Site, duration, name, rules};
 use crate::diagnostics::{Errors, Place};
@@ -51,6 +52,17 @@ pub(crate) struct Undo {
     pub(crate) cfg: Vec<Attribute>,
 }
 
+/// Whose the undos of a body's steps are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Undos {
+    /// The workflow's own.
+    Own,
+    /// The guided flow's whose stage it is.
+    OfFlow,
+    /// Nobody's: they may not stand there, and why.
+    Refused(messages::Message),
+}
+
 /// What is particular about a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
@@ -62,12 +74,12 @@ pub(crate) enum Given {
     Unordered(&'static str),
 }
 
-/// Walks a body. `given` are the parameters about which something is particular; `krate` is the path of the library.
+/// Walks the body of a function. `given` are the parameters about which something is particular; `krate` is the path of the library.
 pub(crate) fn walk(
     body: &mut Block,
-    parameters: Vec<Ident>,
+    sig: &Signature,
     given: Vec<(Ident, Given)>,
-    no_undo: Option<messages::Message>,
+    undone: Undos,
     krate: &TokenStream,
     errors: &mut Errors,
 ) -> Walked {
@@ -89,11 +101,13 @@ pub(crate) fn walk(
         hash_told: false,
         cfg: Vec::new(),
         checkpoints: Vec::new(),
-        no_undo,
+        undone,
         undos: Vec::new(),
-        bound: parameters,
+        bound: hints::parameters(sig),
+        generics: Generics::of(&sig.generics),
         annotated: None,
         step_path: None,
+        is_told_in_place: false,
     };
     walk.visit_block_mut(body);
     let declared = walk.scopes.end();
@@ -106,7 +120,7 @@ pub(crate) fn walk(
     }
     Walked {
         shared_name: walk.scopes.unsettled(),
-        is_faulty: walk.errors.count() > 0,
+        is_faulty: walk.is_told_in_place || walk.errors.count() > 0,
         sites: walk.scopes.sites,
         outline: walk.scopes.outline.finish(),
         undos: walk.undos,
@@ -158,13 +172,15 @@ struct Walk<'a> {
     cfg: Vec<Attribute>,
     /// The checkpoints that stand before this place, in blocks around it, each with the context of its scope.
     checkpoints: Vec<(String, Ident)>,
-    /// Undos may stand here; if not, why not.
-    no_undo: Option<messages::Message>,
+    undone: Undos,
     undos: Vec<Undo>,
-    /// The locals and parameters that are bound here, and have a value.
-    bound: Vec<Ident>,
+    /// The locals and parameters that are bound here.
+    bound: Vec<Bound>,
+    generics: Generics,
     /// The type that a `let` gives to the value of the durable operation that is its whole right side.
     annotated: Option<String>,
+    /// Something wrong was put where it stands.
+    is_told_in_place: bool,
     /// How `#[step]` was written on something in this body.
     step_path: Option<syn::Path>,
 }
@@ -189,6 +205,12 @@ impl Walk<'_> {
     fn unnamed(&mut self, kind: Kind, place: Place) -> TokenStream {
         let name = format!("unnamed {}", self.scopes.sites.len());
         self.site(name, kind, place)
+    }
+
+    /// Whether a local or parameter of this name can be looked at here.
+    fn is_bound(&self, name: &Ident) -> bool {
+        let mut bound = self.bound.iter();
+        bound.any(|local| local.has_value && local.name == *name)
     }
 
     fn in_step(&self) -> bool {

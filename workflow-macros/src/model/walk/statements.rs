@@ -7,9 +7,10 @@ use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, Lit, Local, Macro, Stmt};
 
 use super::captures::assigned;
-use super::{Given, Walk, name, nested, rules};
+use super::{Bound, Given, Walk, name, nested, rules};
 use crate::diagnostics::Place;
 use crate::messages;
+use crate::model::hints::{Generics, Reader};
 use crate::syntax::{Durable, Mark, Settings, Value, peel, strip, take};
 
 impl Walk<'_> {
@@ -90,12 +91,19 @@ impl Walk<'_> {
                     .push(Place::of(&carry), messages::CARRY_NOT_ON_LOOP),
             }
         }
-        let gates = match &local.init {
+        let (gates, decided) = match &local.init {
             // `let new = version!(..).await >= 2;`: what is made of it by a call is no longer a choice.
-            Some(init) if is_choice(&init.expr) => self.gates_in(&init.expr),
-            _ => Vec::new(),
+            Some(init) if is_choice(&init.expr) => {
+                (self.gates_in(&init.expr), self.decision(&init.expr))
+            }
+            _ => (Vec::new(), None),
         };
-        self.annotated = annotated(local);
+        let reader = Reader {
+            generics: &self.generics,
+            bound: &self.bound,
+        };
+        let mut hints = reader.local(local);
+        self.annotated = annotated(local, step.is_some(), &self.generics);
         self.lifting(lifted, |walk| {
             walk.visit_pat_mut(&mut local.pat);
             let Some(init) = &mut local.init else {
@@ -116,30 +124,31 @@ impl Walk<'_> {
             if let Some((_, diverge)) = &mut init.diverge {
                 let otherwise = walk.arm(|walk| walk.visit_expr_mut(diverge));
                 let arms = vec![otherwise, Vec::new()];
-                walk.scopes.outline.choice(Vec::new(), arms);
+                walk.scopes.outline.choice(arms);
             }
         });
         self.annotated = None;
-        self.gated(&local.pat, &gates);
+        self.gated(&local.pat, &gates, decided.as_ref());
         let bound = self.bound.len();
         self.shadow(&local.pat);
-        if local.init.is_none() {
+        for named in &mut self.bound[bound..] {
             // Without a value it cannot be looked at.
-            self.bound.truncate(bound);
+            named.has_value = local.init.is_some();
+            named.ty = hints.remove(&named.name.to_string());
         }
     }
 
     /// What this pattern binds is no longer a parameter, until the block ends.
     pub(super) fn shadow(&mut self, pat: &syn::Pat) {
-        struct Bound<'a>(&'a mut HashMap<String, Given>, &'a mut Vec<syn::Ident>);
-        impl<'ast> Visit<'ast> for Bound<'_> {
+        struct Binds<'a>(&'a mut HashMap<String, Given>, &'a mut Vec<Bound>);
+        impl<'ast> Visit<'ast> for Binds<'_> {
             fn visit_pat_ident(&mut self, bound: &'ast syn::PatIdent) {
                 self.0.remove(&bound.ident.to_string());
-                self.1.push(bound.ident.clone());
+                self.1.push(Bound::new(bound.ident.clone()));
                 visit::visit_pat_ident(self, bound);
             }
         }
-        Bound(&mut self.given, &mut self.bound).visit_pat(pat);
+        Binds(&mut self.given, &mut self.bound).visit_pat(pat);
     }
 
     /// A macro as a statement of its own, so without `.await`.
@@ -160,7 +169,7 @@ fn is_sorted(pat: &syn::Pat) -> bool {
 }
 
 /// The type that a `let` gives to the value of a durable operation, as written, if that is all that stands on its right side.
-fn annotated(local: &Local) -> Option<String> {
+fn annotated(local: &Local, is_step: bool, generics: &Generics) -> Option<String> {
     let syn::Pat::Type(typed) = &local.pat else {
         return None;
     };
@@ -169,13 +178,14 @@ fn annotated(local: &Local) -> Option<String> {
         Expr::Try(tried) => (true, peel(&tried.expr)),
         value => (false, value),
     };
-    if !matches!(value, Expr::Await(_) | Expr::Block(_)) {
+    // In a block that is no step, something else may be awaited before.
+    if !is_step && !matches!(value, Expr::Await(_)) {
         return None;
     }
     if is_tried {
-        return Some(name::type_text(&typed.ty));
+        return generics.text(&typed.ty);
     }
-    name::ok_type(&typed.ty)
+    generics.written(name::ok_type(&typed.ty)?)
 }
 
 /// Whether an expression only looks at what it names.

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Block, Expr, ExprAwait, Pat, Stmt};
 
-use super::{Apart, Frame, Given, Kind, Own, Undo, Walk, name, print};
+use super::{Apart, Frame, Given, Kind, Own, Undo, Undos, Walk, name, print};
 use crate::diagnostics::{Place, Report};
 use crate::messages;
 use crate::model::options::{At, Options};
@@ -67,7 +67,7 @@ impl Walk<'_> {
         }
         if !matches!(expr, Expr::Block(_) | Expr::Async(_)) && has_question(expr) {
             let text = messages::STEP_QUESTION_INSIDE.with(&[&name]);
-            *expr = print::refused(&Report::new(place, text));
+            *expr = self.refused(&Report::new(place, text));
             return;
         }
         let calls = name::called(expr);
@@ -89,8 +89,9 @@ impl Walk<'_> {
         if let Some(undo) = &options.undo {
             self.undo(&name, undo);
         }
+        options.undone_by_flow = matches!(self.undone, Undos::OfFlow);
         let site = self.site(name, Kind::Step, at);
-        self.called(calls, gives);
+        self.called(calls, gives, false);
         let cx = self.cx();
         print::in_place(expr, &options, &cx, &site, self.krate);
     }
@@ -107,11 +108,14 @@ impl Walk<'_> {
 
     /// The undo of a step of that name.
     fn undo(&mut self, name: &str, handler: &Expr) {
-        if let Some(refused) = self.no_undo {
-            self.errors.push(Place::of(handler), refused);
-        } else if self.checkpoints.is_empty() {
-            self.errors
-                .push(Place::of(handler), messages::UNDO_WITHOUT_CHECKPOINT);
+        match self.undone {
+            Undos::Refused(refused) => self.errors.push(Place::of(handler), refused),
+            Undos::Own if self.checkpoints.is_empty() => {
+                self.errors
+                    .push(Place::of(handler), messages::UNDO_WITHOUT_CHECKPOINT);
+            }
+            // A guide is rolled back to where it began.
+            Undos::Own | Undos::OfFlow => {}
         }
         self.undos.push(Undo {
             path: self.scopes.path(name),
@@ -122,7 +126,7 @@ impl Walk<'_> {
 
     /// The undo of a site that is gone, for the runs in which it was done. They passed a checkpoint, wherever it stood.
     pub(super) fn removed_undo(&mut self, name: &str, handler: Expr) {
-        if let Some(refused) = self.no_undo {
+        if let Undos::Refused(refused) = self.undone {
             self.errors.push(Place::of(&handler), refused);
         }
         self.undos.push(Undo {
@@ -159,11 +163,12 @@ impl Walk<'_> {
         print: Print,
     ) {
         let calls = name::called(&awaited.base);
+        let is_detached = name::is_detached(&awaited.base);
         self.in_site += 1;
         self.visit_expr_mut(&mut awaited.base);
         self.in_site -= 1;
         let site = self.site(name, Kind::Step, at);
-        self.called(calls, gives);
+        self.called(calls, gives, is_detached);
         print(&mut awaited.base, &self.cx(), &site, self.krate);
     }
 
@@ -178,7 +183,7 @@ impl Walk<'_> {
                 let place =
                     last.map_or_else(|| Place::from(Span::call_site()), |stmt| Place::of(stmt));
                 let report = Report::new(place, messages::STEP_BLOCK_NO_RESULT);
-                block.stmts.push(Stmt::Expr(print::refused(&report), None));
+                block.stmts.push(Stmt::Expr(self.refused(&report), None));
             }
         }
     }

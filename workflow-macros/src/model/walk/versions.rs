@@ -1,9 +1,9 @@
 //! `version!` and `removed!`: code that changes under live runs. `rollback!`: what is taken back within one.
 
 use syn::visit_mut::VisitMut;
-use syn::{Expr, Lit, Macro};
+use syn::{Expr, Lit, LitStr, Macro};
 
-use super::macros::{Named, misshapen};
+use super::macros::Named;
 use super::mail::option;
 use super::{Kind, Walk, print};
 use crate::diagnostics::{Place, Report};
@@ -20,7 +20,7 @@ impl Walk<'_> {
         let mut list = list.into_iter();
         let mut latest = match (list.next(), list.next()) {
             (Some(latest), None) => latest,
-            (_, extra) => return misshapen(mac, Durable::Version, extra.as_ref()),
+            (_, extra) => return self.misshapen(mac, Durable::Version, extra.as_ref()),
         };
         let is_none = match peel(&latest) {
             Expr::Lit(literal) => {
@@ -31,12 +31,19 @@ impl Walk<'_> {
         };
         if let Expr::Path(path) = peel(&latest)
             && let Some(name) = path.path.get_ident()
-            && self.bound.contains(name)
+            && self.is_bound(name)
         {
             self.errors.push(
                 name.span(),
                 messages::VERSION_CONST.with(&[&name.to_string()]),
             );
+            latest = syn::parse_quote!(1);
+        }
+        if let Some(text) = quoted(&latest) {
+            let number = text.value().trim().parse::<u32>().unwrap_or(2);
+            let number = number.to_string();
+            self.errors
+                .push(text.span(), messages::VERSION_NUMBER.with(&[&number]));
             latest = syn::parse_quote!(1);
         }
         if is_none {
@@ -75,7 +82,7 @@ impl Walk<'_> {
             _ => None,
         };
         let Some(target) = target else {
-            return misshapen(mac, Durable::Rollback, wrong.as_ref());
+            return self.misshapen(mac, Durable::Rollback, wrong.as_ref());
         };
         let wanted = target.to_string();
         let found = self
@@ -85,7 +92,7 @@ impl Walk<'_> {
             .find(|(name, _)| *name == wanted);
         let Some((_, of)) = found.cloned() else {
             let text = messages::NO_SUCH_CHECKPOINT.with(&[&wanted]);
-            return print::unread(mac, &Report::new(target.span(), text));
+            return self.unread(mac, &Report::new(target.span(), text));
         };
         let site = self.site(name, Kind::Rollback, span.into());
         if let Some(details) = self.scopes.details() {
@@ -112,14 +119,14 @@ impl Walk<'_> {
                 {
                     undo = Some(handler);
                 }
-                _ => return misplaced(mac, place),
+                _ => return self.misplaced(mac, place),
             }
         }
         let Some(kind) = kind else {
-            return misshapen(mac, Durable::Removed, None);
+            return self.misshapen(mac, Durable::Removed, None);
         };
         let Lit::Str(text) = &kind.lit else {
-            return misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
+            return self.misshapen(mac, Durable::Removed, Some(&Expr::Lit(kind)));
         };
         let known = KINDS.iter().find(|(word, _)| *word == text.value());
         let Some((word, variant)) = known else {
@@ -142,12 +149,23 @@ impl Walk<'_> {
         self.scopes.declare(statement);
         print::said(mac);
     }
+
+    /// What stands here is not said of a removed site.
+    fn misplaced(&mut self, mac: &mut Macro, place: Place) {
+        let text = messages::MACRO_SHAPE.with(&[Durable::Removed.word(), Durable::Removed.shape()]);
+        self.unread(mac, &Report::new(place, text));
+    }
 }
 
-/// What stands here is not said of a removed site.
-fn misplaced(mac: &mut Macro, place: Place) {
-    let text = messages::MACRO_SHAPE.with(&[Durable::Removed.word(), Durable::Removed.shape()]);
-    print::unread(mac, &Report::new(place, text));
+/// A text, where a number is expected.
+pub(super) fn quoted(number: &Expr) -> Option<&LitStr> {
+    match peel(number) {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// What a site may have been, and what the library calls it.
@@ -167,4 +185,5 @@ const KINDS: &[(&str, &str)] = &[
     ("attempt", "Attempt"),
     ("child", "Child"),
     ("version", "Version"),
+    ("rollback", "Rollback"),
 ];

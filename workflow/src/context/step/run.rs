@@ -1,14 +1,15 @@
 //! A step under way: from its site to its outcome.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::super::{CurrentStep, Cx};
+use super::super::{CurrentStep, Cx, News, Watching};
 use super::attempt::{Ended, Running};
 use super::source::{Source, Thread};
 use super::verdict::{Judge, Verdict, seen};
 use super::{RetryIf, StepOptions, Typing};
-use crate::replay::{Attempt, Ending, Failure, Issue, Outcome, Site, Ticket, Timestamp};
+use crate::replay::{Attempt, Ending, Failure, Issue, Location, Outcome, Site, Ticket, Timestamp};
 
 /// A step under way.
 #[must_use = "futures do nothing unless polled"]
@@ -37,6 +38,37 @@ struct Live<'s, R, T> {
     occupied: Option<Thread>,
     /// What was recorded a moment ago, as it reads back.
     value: Option<T>,
+    /// It is watched.
+    seen: Option<Seen>,
+}
+
+/// A step that somebody watches.
+struct Seen {
+    watch: Arc<dyn Watching>,
+    at: Location,
+    ended: bool,
+}
+
+impl Seen {
+    fn of(cx: &Cx, ticket: &Ticket) -> Option<Self> {
+        let watch = Arc::clone(cx.run().watch()?);
+        let at = cx.run().replay().location(ticket);
+        watch.tell(&at, News::Issued);
+        let ended = false;
+        Some(Self { watch, at, ended })
+    }
+
+    fn tell(&self, news: News<'_>) {
+        self.watch.tell(&self.at, news);
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.tell(News::Dropped);
+        }
+    }
 }
 
 enum Phase<'s, R> {
@@ -94,12 +126,18 @@ impl<R, T> Future for StepRun<'_, R, T> {
             match issued {
                 Issue::Ready(outcome) => return this.hand_out(outcome, None),
                 Issue::Pending(ticket) => {
-                    this.state = State::Live(Box::new(Live::new(ticket)));
+                    let seen = Seen::of(&this.cx, &ticket);
+                    this.state = State::Live(Box::new(Live::new(ticket, seen)));
                 }
                 Issue::Never => return Poll::Pending,
             }
         }
         let (outcome, value) = ready!(this.poll_live(task));
+        if let State::Live(live) = &mut this.state
+            && let Some(seen) = &mut live.seen
+        {
+            seen.ended = true;
+        }
         this.state = State::Spent;
         this.hand_out(outcome, value)
     }
@@ -143,7 +181,11 @@ impl<R, T> StepRun<'_, R, T> {
         };
         let deadline = time.map(|time| started_at.after(time));
         let id = run.id().clone();
-        let step = CurrentStep::recorded(id, location, origin, attempt, deadline, identity);
+        let mut step = CurrentStep::recorded(id, location, origin, attempt, deadline, identity);
+        if let Some(seen) = &live.seen {
+            step = step.watched_by(Arc::clone(&seen.watch));
+            seen.tell(News::Began(number));
+        }
         match Running::begin(&self.source, run.host(), step, started_at, time) {
             Ok(running) => live.attempt = Phase::Running(running),
             Err(ended) => self.ended(number, started_at, ended),
@@ -192,6 +234,10 @@ impl<R, T> StepRun<'_, R, T> {
                     0.0
                 };
                 let wake_at = run.host().now().after(backoff.wait(number, random));
+                if let Some(seen) = &live.seen {
+                    let (failure, at) = (&failure, wake_at);
+                    seen.tell(News::Again { failure, at });
+                }
                 run.replay()
                     .attempt_failed(&live.ticket, number, failure, wake_at);
                 return;
@@ -217,7 +263,12 @@ impl<R, T> StepRun<'_, R, T> {
     /// Gives the workflow what the history has.
     fn hand_out(&self, outcome: Outcome, value: Option<T>) -> Poll<Result<T, Failure>> {
         let run = self.cx.run();
-        let payload = match outcome.into_result() {
+        let outcome = outcome.into_result();
+        if let Some(watch) = run.watch() {
+            let news = News::Ended(outcome.as_ref().map(drop));
+            watch.tell(&self.cx.location_of(self.site), news);
+        }
+        let payload = match outcome {
             Ok(payload) => payload,
             Err(failure) => return Poll::Ready(Err(seen(run, failure))),
         };
@@ -242,9 +293,10 @@ enum Answer {
 }
 
 impl<R, T> Live<'_, R, T> {
-    fn new(ticket: Ticket) -> Self {
+    fn new(ticket: Ticket, seen: Option<Seen>) -> Self {
         Self {
             ticket,
+            seen,
             attempt: Phase::Waiting,
             occupied: None,
             value: None,

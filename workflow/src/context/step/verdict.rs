@@ -5,7 +5,7 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::body::panic_message;
-use super::super::{Run, thrown};
+use super::super::{BlockedMark, Run, thrown};
 use super::attempt::Ended;
 use super::{Critical, RetryIf, StepOptions, Typing};
 use crate::codec::{self, BoxError, Encoded};
@@ -57,13 +57,14 @@ impl<R, T> Judge<'_, '_, R, T> {
             Ok(value) => return self.value(&value),
             Err(error) => error,
         };
-        let (failure, critical) = shown.unwrap_or_else(|| self.describe(&*error, name));
+        let (failure, ends) = shown.unwrap_or_else(|| self.describe(&*error, name));
         let typed = typed.and_then(|json| self.run.seal(json).ok());
         let failure = failure.with_value(typed);
-        if critical || !wanted {
-            return self.fail(failure.with_kind(FailureKind::Critical));
+        match ends {
+            Some(kind) => self.fail(failure.with_kind(kind)),
+            None if wanted => self.again(failure),
+            None => self.fail(failure.with_kind(FailureKind::Critical)),
         }
-        self.again(failure)
     }
 
     fn value(&self, value: &T) -> Verdict<T> {
@@ -120,12 +121,21 @@ impl<R, T> Judge<'_, '_, R, T> {
         Failure::new(kind, self.location.clone(), message)
     }
 
-    /// The failure that an error makes, and whether it is marked critical.
-    fn describe(&self, error: &(dyn Error + 'static), name: &str) -> (Failure, bool) {
-        let critical = thrown::find::<Critical>(error).is_some();
+    /// The failure that an error makes, and the kind of it if it is marked as one that another attempt does not mend.
+    fn describe(
+        &self,
+        error: &(dyn Error + 'static),
+        name: &str,
+    ) -> (Failure, Option<FailureKind>) {
+        if let Some(blocked) = thrown::find::<BlockedMark>(error) {
+            let (kind, at) = (FailureKind::Blocked, self.location.clone());
+            let failure = Failure::new(kind, at, blocked.reason()).with_type_name(name);
+            return (failure, Some(kind));
+        }
+        let ends = thrown::find::<Critical>(error).map(|_| FailureKind::Critical);
         let failure =
             Failure::from_error(FailureKind::Exhausted, self.location.clone(), name, error);
-        (failure, critical)
+        (failure, ends)
     }
 }
 

@@ -271,6 +271,9 @@ impl Replay {
             return false;
         }
         self.check_pins();
+        if self.phase != Phase::Diverged && self.end_kept_at_gate() {
+            return true;
+        }
         if self.phase == Phase::Diverged || self.is_gate_held() {
             return false;
         }

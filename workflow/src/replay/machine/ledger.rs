@@ -31,6 +31,8 @@ pub struct LedgerEntry {
     pub undo: String,
     /// What the step gave; absent while that is unknown.
     pub output: Option<Payload>,
+    /// Where what names the effect is derived, if not there.
+    pub origin: Option<Location>,
     /// How many undos of it were attempted.
     pub attempts: u32,
 }
@@ -114,6 +116,7 @@ impl Ledger {
                 location,
                 undo,
                 output,
+                origin,
             } => {
                 self.newest = self.newest.max(*number);
                 self.entries.insert(
@@ -123,6 +126,7 @@ impl Ledger {
                         location: location.clone(),
                         undo: undo.clone(),
                         output: output.clone(),
+                        origin: origin.clone(),
                         attempts: 0,
                     },
                 );
@@ -485,11 +489,13 @@ impl Replay {
         undo: String,
         output: Option<Payload>,
     ) -> &mut Queued {
+        let origin = Some(self.origin(&location)).filter(|origin| *origin != location);
         let body = Body::Armed {
             number,
             location,
             undo,
             output,
+            origin,
         };
         self.ledger.take(&Location::root(), &body);
         self.push(Queued::new(ledger_location(number), body, Class::Durable));

@@ -73,6 +73,11 @@ impl Replay {
         Noted(self.closed + 1)
     }
 
+    /// Whether a note is being written, or is durable.
+    pub fn is_closed(&self, noted: Noted) -> bool {
+        noted.0 <= self.closed
+    }
+
     /// Everything that was queued or is being written: durable when this is. Positions that follow from the rest are not waited for.
     pub fn said(&mut self) -> Noted {
         let waits = |queued: &Queued| {
@@ -117,6 +122,8 @@ impl Replay {
     /// Deletes, with the next batch, what was recorded at and under a location.
     pub fn forget(&mut self, scope: Location) {
         if !self.is_stopped() {
+            let positions = &mut self.notes.positions;
+            positions.retain(|base, _| !base.is_under(&scope));
             self.deletes.push(scope);
         }
     }

@@ -13,6 +13,12 @@ impl Replay {
         }
     }
 
+    /// The same, and it is written as soon as nothing else is.
+    pub fn publish_now(&mut self, json: String) {
+        self.publish(json);
+        self.forced |= self.progress.is_some();
+    }
+
     /// The code published this. It goes with the next batch, and forces none before the run leaves memory.
     pub fn publish(&mut self, json: String) {
         if self.publishes() {

@@ -30,6 +30,11 @@ impl Replay {
         self.unclean.at = at;
     }
 
+    /// Whether an owner may have died after this.
+    pub fn died_since(&self, at: Timestamp) -> bool {
+        self.unclean.counts_for(Some(at))
+    }
+
     /// What these records say of the count of unclean claims: 0 when they tell of a body's end, or of anything else that
     /// goes on. Not when they only say what is waited for.
     pub(super) fn takes_back_unclean(&mut self, records: &[Record]) -> bool {

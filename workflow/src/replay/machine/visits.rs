@@ -122,6 +122,15 @@ impl Replay {
         below.any(|node| node != scope.node && self.tree.get(node).recorded)
     }
 
+    /// Whether the code of a visit that is replayed has ended too early: something is recorded that it did not come to.
+    pub fn is_left_over(&self, visit: Scope) -> bool {
+        if self.phase != Phase::Replaying || self.tree.is_stale(visit.node, visit.stamp) {
+            return false;
+        }
+        let mut below = self.tree.under(visit.node).into_iter();
+        below.any(|node| self.tree.get(node).unconsumed > 0)
+    }
+
     /// A scope inside a visit for code that is tried beside its body, for the so-manieth time.
     pub fn aside(&mut self, scope: Scope, name: &str, number: u32) -> Scope {
         let mut at = scope.node;
@@ -253,6 +262,12 @@ impl Replay {
             }
             match self.tree.get(node).op.as_ref().map(|pending| &pending.op) {
                 Some(_) if self.is_kept(node) => {}
+                // It waits for its next attempt, which had not begun.
+                Some(Doing::Step(step))
+                    if step.wake_at.is_some() && !self.unclean.counts_for(step.wake_at) =>
+                {
+                    frontier.waits += 1;
+                }
                 Some(Doing::Step(_) | Doing::Rolling(_)) => {
                     frontier.effects.push(self.tree.location_of(node));
                 }
@@ -266,6 +281,24 @@ impl Replay {
     /// Lets the gate open.
     pub fn open_gate(&mut self) {
         self.gate.held = false;
+    }
+
+    /// What a visit keeps of earlier ones is no effect: at a held gate the code is given it, for what it comes to then; true when there
+    /// was any.
+    pub(super) fn end_kept_at_gate(&mut self) -> bool {
+        if !self.gate.held {
+            return false;
+        }
+        let before = std::mem::take(&mut self.before_gate);
+        let (kept, rest) = before
+            .into_iter()
+            .partition(|&(node, stamp)| !self.tree.is_stale(node, stamp) && self.is_kept(node));
+        self.before_gate = rest;
+        let kept: Vec<_> = kept;
+        for &(node, _) in &kept {
+            self.end_kept(node);
+        }
+        !kept.is_empty()
     }
 
     /// The replay has come to the gate; true when somebody holds it.

@@ -108,11 +108,16 @@ pub(super) fn put(out: &mut Writer<'_>, body: &Body) {
             location,
             undo,
             output,
+            origin,
         } => {
             out.varint(*number);
             out.location(location);
             out.text(undo);
             out.option(output.as_ref(), Writer::payload);
+            // It was added later: where there is none, nothing is written.
+            if let Some(origin) = origin {
+                out.location(origin);
+            }
         }
         Body::Unwinding { cause } => out.option(cause.as_ref(), failure::put),
     }
@@ -171,6 +176,11 @@ pub(super) fn get(input: &mut Reader<'_>, kind: u8) -> Result<Body, Fault> {
             location: input.location()?,
             undo: input.text()?,
             output: input.option(Reader::payload)?,
+            origin: if input.is_empty() {
+                None
+            } else {
+                Some(input.location()?)
+            },
         },
         UNWINDING => Body::Unwinding {
             cause: input.option(failure::get)?,

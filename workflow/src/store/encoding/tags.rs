@@ -74,6 +74,7 @@ tags!(FailureKind, "kind of failure", {
     Gone = 13,
     Rollback = 14,
     Returned = 15,
+    Blocked = 16,
 });
 
 tags!(RunState, "state", {

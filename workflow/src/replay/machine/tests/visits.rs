@@ -265,22 +265,25 @@ fn what_succeeded_in_an_earlier_visit_is_not_had_again() {
 }
 
 #[test]
-fn what_is_kept_was_not_interrupted() {
+fn what_is_kept_is_given_at_a_held_gate_and_what_comes_after_it_is_what_was_cut_off() {
     let (_, history, _) = at_b();
     let mut replay = loaded(&history, &[alive(2, 1)]);
     replay.hold_gate();
     let second = replay.visit(Scope::ROOT, "s", 2, Some(1));
     let a = pending(replay.issue(second, &A, STEP));
-    assert!(!replay.handle_quiet());
-    assert_eq!(
-        replay.poll_gate(Waker::noop()),
-        Poll::Ready(Held::default())
-    );
-    replay.open_gate();
     assert!(replay.handle_quiet());
     assert!(replay.poll_handout());
     assert_eq!(got(&mut replay, &a).as_deref(), Some("1"));
     let b = pending(replay.issue(second, &B, STEP));
+    assert!(!replay.handle_quiet());
+    let held = Held {
+        effects: vec![visit_location(2).site("b")],
+        waits: 0,
+    };
+    assert_eq!(replay.poll_gate(Waker::noop()), Poll::Ready(held));
+    assert!(replay.may_run(&b, Waker::noop()).is_pending());
+    replay.open_gate();
+    assert!(replay.handle_quiet());
     assert!(replay.may_run(&b, Waker::noop()).is_ready());
 }
 
