@@ -180,7 +180,7 @@ async fn a_run_that_waits_holds_its_slot_or_gives_it_back_as_the_limit_says() {
 async fn a_run_that_would_linger_gives_its_slot_to_one_that_comes() {
     let (world, gauge) = (World::new(), Gauge::default());
     let builder = all(&world, &gauge)
-        .linger(std::time::Duration::from_secs(7_200))
+        .linger(std::time::Duration::from_hours(2))
         .limit(receives, Limit::working(1));
     let engine = builder.build().await.unwrap();
     let call = |id: &str| receives("k".to_owned(), id.to_owned());

@@ -12,7 +12,7 @@ use workflow::{
 };
 use workflow_tests::{Counter, World, pass, pass_on};
 
-const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR: Duration = Duration::from_hours(1);
 const DAY_MS: u64 = 86_400_000;
 
 static QUESTION: Channel<u32, u32> = Channel::new("question");
