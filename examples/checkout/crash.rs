@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use workflow::replay::{Message, NewMessage, RunKey};
 use workflow::store::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Deleted, Deletion, Delivery, Identity, Loaded,
+    Page, Rewrite, RunFilter, RunRow, Store, StoreError,
 };
 use workflow::{Payload, RedbStore, RunId, Timestamp};
 
@@ -44,6 +44,10 @@ impl Store for Crashing {
 
     fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.store.rewrite(rewrites)
+    }
+
+    fn delete(&self, deletions: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>> {
+        self.store.delete(deletions)
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {

@@ -35,6 +35,11 @@ macro_rules! pass_on {
             rewrites: Vec<workflow::store::Rewrite>
         ) -> workflow::store::Appended);
     };
+    (@ $below:tt delete) => {
+        $crate::pass_on!(@ $below delete(
+            deletions: Vec<workflow::store::Deletion>
+        ) -> Vec<workflow::store::Deleted>);
+    };
     (@ $below:tt row) => {
         $crate::pass_on!(@ $below row(
             run: workflow::replay::RunKey

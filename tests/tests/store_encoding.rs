@@ -23,8 +23,8 @@ use workflow::store::encoding::{
     peek_record,
 };
 use workflow::store::{
-    Answer, Appended, CHILD_ENDED, DeadLetter, NewRun, Post, RedbStore, Rewrite, RunPatch, RunRow,
-    Store, StoreError, StoreFile,
+    Answer, Appended, CHILD_ENDED, DeadLetter, Deleted, Deletion, NewRun, Post, RedbStore, Rewrite,
+    RunPatch, RunRow, Store, StoreError, StoreFile,
 };
 
 mod store_disk;
@@ -625,6 +625,30 @@ fn a_journal_with_rewrites_is_written_and_read_as_it_always_was() {
     assert_eq!(loaded.history.len(), 1);
     let row = loaded.row;
     assert_eq!((row.unclean, row.released, row.generation), (0, true, 1));
+}
+
+/// A batch that is the last of its run.
+#[test]
+fn a_journal_with_deletions_is_written_and_read_as_it_always_was() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let (mut owner, begin) = create(&store, "a");
+    block_on(store.append(begin)).unwrap();
+    let mut end = step(&mut owner, "one");
+    end.patch.state = Some(RunState::Completed);
+    block_on(store.append(end)).unwrap();
+    let deletion = Deletion {
+        run: owner.run,
+        expected_seq: 2,
+        requests: vec![7, u128::MAX],
+    };
+    let deleted = block_on(store.delete(vec![deletion]));
+    assert_eq!(deleted.unwrap(), [Deleted::Deleted]);
+    let copy = disk.after_power_cut(Left::All);
+    let found = commits(&copy.bytes(StoreFile::Log));
+    assert_eq!(golden("journal_delete", &found), found);
+    let store = open(&copy).unwrap();
+    assert_eq!(block_on(store.row(owner.run)).unwrap(), None);
 }
 
 /// Every kind of record as an exported history has it: this file was written once, and is read for ever.

@@ -149,9 +149,10 @@ pub use context::{
 #[cfg(feature = "engine")]
 pub use engine::{
     AnyWorkflow, AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition,
-    Engine, EngineBuilder, ErrorEvent, MissingState, ParkedRun, Preflight, PreflightFinding,
-    PreflightProgress, PreflightReport, RequestError, Retry, Rewound, RunHandle, SendError,
-    SkipUndoError, StartError, Status, SystemClock, TokioClock, Watch, Watched,
+    DeleteError, Engine, EngineBuilder, ErrorEvent, Limit, MissingState, ParkedRun, Preflight,
+    PreflightFinding, PreflightProgress, PreflightReport, Queued, RequestError, Retention, Retry,
+    Rewound, RunHandle, SendError, SkipUndoError, StartError, Status, Swept, SystemClock,
+    TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

@@ -414,7 +414,7 @@ impl Store for Faulty {
     }
 
     crate::pass_on! {
-        inner: identity allocate cancel rewrite find row due active dead_letters answer value values list close
+        inner: identity allocate cancel rewrite delete find row due active dead_letters answer value values list close
     }
 }
 

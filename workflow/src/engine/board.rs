@@ -31,6 +31,8 @@ pub(crate) enum Told {
         by: RunKey,
         input_hash: u64,
     },
+    /// It was deleted.
+    Gone,
     /// The engine is gone, or could not bring the run to an end here.
     ShutDown,
 }
@@ -81,6 +83,17 @@ impl Board {
     pub(crate) fn tell(&self, told: Told) {
         self.state().told = Some(told);
         self.changed.notify_waiters();
+    }
+
+    /// The same, for who was not told anything yet.
+    pub(crate) fn tell_if_untold(&self, told: Told) {
+        self.state().told.get_or_insert(told);
+        self.changed.notify_waiters();
+    }
+
+    /// What was told of the run.
+    pub(crate) fn known(&self) -> Option<Told> {
+        self.state().told.clone()
     }
 
     /// An answer to a request is durable.

@@ -5,17 +5,20 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, Semaphore};
 
 use super::board::Boards;
 use super::desks::Desks;
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
+use super::limits::{Limit, Limits, Rule};
 use super::long::Long;
 use super::mail::MessageIds;
 use super::preflight::Preflight;
 use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
+use super::retention::{Retention, Retentions};
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
@@ -42,6 +45,8 @@ pub struct EngineBuilder {
     long_history: u64,
     in_memory: usize,
     linger: Duration,
+    limits: Vec<Rule>,
+    retentions: Retentions,
     keep_messages: Duration,
     code: Option<CodeId>,
     drives: bool,
@@ -61,6 +66,8 @@ impl EngineBuilder {
             long_history: 10_000,
             in_memory: 10_000,
             linger: Duration::from_secs(1),
+            limits: Vec::new(),
+            retentions: Retentions::default(),
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
             drives: true,
@@ -147,6 +154,98 @@ impl EngineBuilder {
         self
     }
 
+    /// How many runs of a workflow may be under way at once in this engine. Those over it are stored, and begun when there is a
+    /// slot, in start order; [`Status::queued`](super::Status::queued) says so. A later limit of the same workflow takes the place
+    /// of an earlier one.
+    ///
+    /// The limit holds after a restart, too. Children and forks count as any other run; a run that rolls back counts, and does not
+    /// wait.
+    ///
+    /// ```
+    /// # use workflow::{Engine, Limit, MemoryStore, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String) -> u32 { customer.len() as u32 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow::Error> {
+    /// let engine = Engine::builder()
+    ///     .workflow(export)
+    ///     .limit(export, Limit::working(4))
+    ///     .store(MemoryStore::new())
+    ///     .build()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn limit<Arguments, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        limit: Limit,
+    ) -> Self {
+        self.limits.push(Rule::of::<Arguments, F>(limit));
+        self
+    }
+
+    /// The same for each key by itself: so many runs of a customer, say. The key is taken from the workflow's arguments, a tuple.
+    ///
+    /// It is asked again when the run goes on, and so says the same for the same arguments. Runs whose recorded input is no longer
+    /// what the workflow takes share one key.
+    ///
+    /// ```
+    /// # use workflow::{Engine, Limit, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String, year: u16) -> u32 { customer.len() as u32 }
+    /// # let _ =
+    /// Engine::builder()
+    ///     .workflow(export)
+    ///     .limit_per(export, Limit::unfinished(1), |(customer, _year)| customer.clone())
+    /// # ;
+    /// ```
+    pub fn limit_per<Arguments: DeserializeOwned, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        limit: Limit,
+        key: impl Fn(&Arguments) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.limits.push(Rule::of::<Arguments, F>(limit).per(key));
+        self
+    }
+
+    /// How long runs are kept after their end, of every workflow of which [`retention_of`](Self::retention_of) says nothing else. For
+    /// ever by default.
+    ///
+    /// What is kept no longer is deleted from time to time, a little at a time, by the engine: the later the longer the times are,
+    /// by a tenth of the shortest, and a quarter of an hour at most. A child stays as long as its parent has not ended, and goes with
+    /// its parent at the latest. [`Engine::delete`] tells what is deleted, and what that means for the run's id: keep runs for longer
+    /// than anybody may start one of the same id again.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retentions.others(retention);
+        self
+    }
+
+    /// How long runs of this workflow are kept after their end.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use workflow::{Engine, Retention, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String) -> u32 { customer.len() as u32 }
+    /// const DAY: Duration = Duration::from_secs(86_400);
+    /// # let _ =
+    /// Engine::builder()
+    ///     .workflow(export)
+    ///     .retention(Retention::all(30 * DAY))
+    ///     // Those that failed or were cancelled are kept for ever.
+    ///     .retention_of(export, Retention::forever().completed(DAY))
+    /// # ;
+    /// ```
+    pub fn retention_of<Arguments, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        retention: Retention,
+    ) -> Self {
+        self.retentions.of::<Arguments, F>(retention);
+        self
+    }
+
     /// A run whose next deadline is further away than this leaves memory; 1 s by default. Raise it when runs sleep
     /// often and briefly, and memory is plenty.
     pub fn linger(mut self, linger: Duration) -> Self {
@@ -223,9 +322,17 @@ impl EngineBuilder {
                 type_name: state.type_name,
             });
         }
+        let limits = self.limits.iter().map(|rule| (rule.workflow, "limit"));
+        let retentions = self.retentions.workflows().map(|name| (name, "retention"));
+        for (workflow, what) in limits.chain(retentions) {
+            if self.registry.get(workflow).is_none() {
+                return Err(BuildError::NotRegistered { workflow, what });
+            }
+        }
         let inner = self.assemble()?;
         if inner.drives {
             Scheduler::start(&inner);
+            Retentions::start(&inner);
         }
         Ok(Engine {
             inner: Arc::clone(&inner),
@@ -297,6 +404,8 @@ impl EngineBuilder {
             boards: Boards::default(),
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),
+            limits: Limits::new(self.limits),
+            retentions: self.retentions,
             desks: Desks::default(),
             long: Long::default(),
             long_history: self.long_history,

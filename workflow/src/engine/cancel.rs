@@ -138,6 +138,8 @@ impl Inner {
                 let said = self.unwind(&row).await?;
                 drop(coming);
                 if said {
+                    // Undoing does not wait for a slot.
+                    self.frees(run);
                     board.reopen();
                     self.wake(run);
                     return Ok(());

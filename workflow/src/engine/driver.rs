@@ -643,6 +643,13 @@ impl Driver {
         if self.draining() || self.inner.is_crowded() {
             return true;
         }
+        if self
+            .inner
+            .limits
+            .is_wanted(self.live.workflow, self.live.run)
+        {
+            return true;
+        }
         if !waits_for_others {
             return self.inner.leaves_memory(wake_at);
         }

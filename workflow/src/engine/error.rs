@@ -32,6 +32,16 @@ pub enum BuildError {
         /// The parameter's type.
         type_name: &'static str,
     },
+    /// Something was said of a workflow that the engine does not have.
+    #[error(
+        "the engine was given a {what} of workflow `{workflow}`, and not the workflow: add `.workflow({workflow})`"
+    )]
+    NotRegistered {
+        /// The workflow.
+        workflow: &'static str,
+        /// What was said of it.
+        what: &'static str,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

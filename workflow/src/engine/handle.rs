@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::any::AnyWorkflow;
 use super::board::{Board, Told};
-use super::{AttachError, Cancel, Engine, ParkedRun};
+use super::{AttachError, Cancel, Engine, ParkedRun, Queued};
 use crate::codec;
 use crate::context::{Output, ToRun, Workflow};
 use crate::error::Error;
@@ -18,6 +18,9 @@ use crate::replay::{
     Body, History, InvalidRunId, Location, Record, RunId, RunKey, RunState, Timestamp,
 };
 use crate::store::{Parked, StoreError};
+
+/// A run that could not be begun leaves memory, and is told of at once after that: within this.
+const FAREWELL: Duration = Duration::from_millis(20);
 
 /// A run of workflow `W`, whether in memory, waiting, or long ended. Cheap to clone; dropping it does nothing to the run.
 pub struct RunHandle<W: Workflow> {
@@ -58,6 +61,8 @@ pub struct Status {
     pub records: u64,
     /// What `progress!` last published, as JSON.
     pub progress: Option<String>,
+    /// That it could go on, and waits for a slot of its workflow's [`Limit`](crate::Limit).
+    pub queued: Option<Queued>,
 }
 
 impl<W: Workflow> RunHandle<W> {
@@ -142,11 +147,27 @@ impl<W: Workflow> RunHandle<W> {
             if let Some(told) = self.told_by_store().await? {
                 return Ok(told);
             }
+            if self.is_gone().await? {
+                return Ok(Told::Gone);
+            }
         } else if inner.is_live(self.run) {
             // If it is just leaving, whoever waits for it wants it back.
             inner.come_back(self.run, false);
         }
         Ok(self.board.told().await)
+    }
+
+    /// Whether the store does not have it, nor is it being begun: it was deleted.
+    async fn is_gone(&self) -> Result<bool, StoreError> {
+        let inner = &self.engine.inner;
+        for pause in [Duration::ZERO, FAREWELL] {
+            tokio::time::sleep(pause).await;
+            let there = inner.is_coming(self.run) || self.board.known().is_some();
+            if there || inner.store.row(self.run).await?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The run's value if it has ended, without waiting: `None` while it has not, also when the value is `()`.
@@ -275,6 +296,9 @@ impl<W: Workflow> RunHandle<W> {
             Told::Unborn { retryable, detail } => {
                 Err(super::start::unborn(retryable, detail).into())
             }
+            Told::Gone => Err(Error::Attach(AttachError::NotFound {
+                id: self.id.to_string(),
+            })),
             Told::ShutDown | Told::Taken { .. } => Err(Error::ShutDown(self.id.clone())),
         }
     }

@@ -205,6 +205,11 @@ impl Live {
         progress.clone()
     }
 
+    /// It is to look whether it stays in memory.
+    pub(crate) fn look(&self) {
+        self.wakes.wake_driver();
+    }
+
     /// Something came into its inbox.
     pub(crate) fn news(&self) {
         self.wakes.news.store(true, Ordering::SeqCst);

@@ -437,7 +437,7 @@ impl Inner {
     }
 
     /// The store has a run cancelled: whoever drives it or waits for it is told.
-    pub(super) fn told_cancelled(&self, run: RunKey) {
+    pub(super) fn told_cancelled(self: &Arc<Self>, run: RunKey) {
         let live = {
             let mut runs = self.runs();
             if let Some(cancelled) = runs.coming.get_mut(&run) {
@@ -450,6 +450,7 @@ impl Inner {
         }
         // It may have left just before it was told.
         if !self.is_live(run) {
+            self.frees(run);
             self.tell(run, super::board::Told::Cancelled);
         }
     }

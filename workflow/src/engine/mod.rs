@@ -14,6 +14,7 @@ mod error;
 mod handle;
 mod hooks;
 mod host;
+mod limits;
 mod live;
 mod long;
 mod mail;
@@ -21,6 +22,7 @@ mod preflight;
 mod quarantine;
 mod registry;
 pub(crate) mod rehearsal;
+mod retention;
 mod retry;
 mod rollback;
 mod scheduler;
@@ -46,6 +48,7 @@ pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
+pub use limits::{Limit, Queued};
 pub use mail::{RequestError, SendError};
 pub use preflight::{
     MissingState, Preflight, PreflightFinding, PreflightProgress, PreflightReport,
@@ -53,6 +56,7 @@ pub use preflight::{
 pub(crate) use preflight::{undo_missing, undone_after};
 pub use registry::Definition;
 pub(crate) use registry::Entry;
+pub use retention::{DeleteError, Retention, Swept};
 pub use rollback::SkipUndoError;
 pub(crate) use take_up::Coming;
 
@@ -68,11 +72,13 @@ use desks::Desks;
 use driver::Strayed;
 use hooks::Reporter;
 use host::Random;
+use limits::Limits;
 use live::{Live, Threads};
 use long::Long;
 use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
+use retention::Retentions;
 use scheduler::Scheduler;
 
 /// How long a shutdown waits for the error hooks at least.
@@ -127,6 +133,8 @@ pub(crate) struct Inner {
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,
+    pub(crate) limits: Limits,
+    pub(crate) retentions: Retentions,
     pub(crate) desks: Desks,
     pub(crate) long: Long,
     /// From so many records on a history is long.
@@ -170,6 +178,7 @@ impl Drop for Alive {
         self.0.closing.store(true, Ordering::SeqCst);
         self.0.scheduler.stop();
         drop(self.0.quarantine.stop());
+        drop(self.0.retentions.stop());
         self.0.room.close();
         self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
@@ -254,7 +263,9 @@ impl Engine {
     pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
         let row = self.row_of(id.as_ref()).await?;
         let live = self.inner.runs().by_key.get(&row.key).cloned();
+        let queued = self.inner.limits.queued(row.key);
         let mut status = Status::from(row);
+        status.queued = queued;
         // What it published since its last commit is in memory only.
         if let Some(progress) = live.and_then(|live| live.progress()) {
             status.progress = Some(progress);
@@ -372,6 +383,9 @@ impl Engine {
         inner.scheduler.stop();
         if let Some(task) = inner.quarantine.stop() {
             // It was told to end; its error says only that.
+            let _ = task.await;
+        }
+        if let Some(task) = inner.retentions.stop() {
             let _ = task.await;
         }
         inner.room.close();
@@ -628,6 +642,7 @@ impl From<RunRow> for Status {
             finished_at: row.finished_at,
             records: row.last_seq,
             progress: row.progress,
+            queued: None,
         }
     }
 }

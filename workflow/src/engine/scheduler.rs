@@ -92,6 +92,7 @@ impl Scheduler {
     pub(crate) fn start(inner: &Arc<Inner>) {
         let weak = Arc::downgrade(inner);
         let task = tokio::spawn(async move {
+            count_slots(&weak).await;
             if let Some(inner) = weak.upgrade()
                 && let Err(error) = recover(&inner).await
             {
@@ -114,6 +115,20 @@ impl Scheduler {
             due.push(run);
         }
         (due, state.soon.peek().map(|Reverse((at, _))| *at))
+    }
+}
+
+/// Finds out who holds the slots of limited workflows. Before that none of them is driven, so it is tried until it is known.
+async fn count_slots(weak: &Weak<Inner>) {
+    while let Some(inner) = weak.upgrade()
+        && !inner.is_closing()
+    {
+        let Err(error) = inner.count_slots().await else {
+            return;
+        };
+        tracing::error!(%error, "the runs of limited workflows could not be read; they are read again");
+        drop(inner);
+        tokio::time::sleep(READ_PAUSE).await;
     }
 }
 

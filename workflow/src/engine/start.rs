@@ -176,6 +176,8 @@ impl Engine {
             armed: true,
         };
 
+        let run = starting.run;
+        let gate = inner.limits.gate(entry.name, || Some(json.clone()));
         let input = codec::seal(&*inner.codec, json)
             .map_err(|error| refused(entry.name, error.to_string()))?;
         let begun = Begun {
@@ -193,10 +195,12 @@ impl Engine {
             parent: None,
             detached: false,
         };
-        let run = starting.run;
         let mut wait = announce;
+        let slot = gate
+            .as_ref()
+            .is_none_or(|gate| inner.limits.take(gate, run));
         match Arc::clone(&inner.room).try_acquire_owned() {
-            Ok(permit) => {
+            Ok(permit) if slot => {
                 let input = begun.input.clone();
                 let replay = Replay::begin(begun, inner.code);
                 leave.disarm();
@@ -208,15 +212,31 @@ impl Engine {
                 inner.launch(&starting, entry, replay, &input, begin, permit);
             }
             Err(_) if inner.is_closing() => return Err(StartError::ShuttingDown),
-            Err(_) => {
-                // No room in memory: the run is stored, and driven when there is some. In a task of its own, because
-                // others may wait for this beginning when whoever asked first does no longer.
+            _ => {
+                // No slot, or no room in memory: the run is stored, and driven when there is some. In a task of its own,
+                // because others may wait for this beginning when whoever asked first does no longer.
                 leave.disarm();
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
                 let task = tokio::spawn(async move {
                     let written = inner.store_only(&live, begun, create).await;
                     drop(door);
+                    let stored =
+                        matches!(written, Ok(Appended::Applied | Appended::AlreadyApplied));
+                    if let Some(gate) = &gate
+                        && stored
+                    {
+                        // Before it is told: who starts another one after it is behind it.
+                        inner.enqueue(gate, live.run);
+                    }
                     inner.leave(&live);
+                    if gate.is_some() {
+                        let granted = if stored {
+                            inner.limits.granted_with(live.run)
+                        } else {
+                            inner.limits.release(live.run)
+                        };
+                        inner.grant(granted);
+                    }
                     let told = match written {
                         Ok(Appended::Applied | Appended::AlreadyApplied) => {
                             telemetry::started(&live.id, live.workflow);
@@ -263,6 +283,7 @@ impl Engine {
             Err(Told::Taken { by, input_hash }) => {
                 Box::pin(self.rejoin_taken(workflow, by, input_hash)).await
             }
+            Err(Told::Gone) => Ok(RunHandle::new(self.clone(), id, run)),
             Err(Told::ShutDown) => Err(StartError::ShuttingDown),
             Err(Told::Unborn { retryable, detail }) => Err(unborn(retryable, detail).into()),
         }
@@ -680,6 +701,13 @@ impl Inner {
             _ => {}
         }
         self.leave(live);
+        let granted = match &exit {
+            Exit::Suspended(_) | Exit::Strayed(_) | Exit::Storage { unborn: false, .. } => {
+                self.limits.suspended(live.run)
+            }
+            _ => self.limits.release(live.run),
+        };
+        self.grant(granted);
         let wanted = self.tell_desk(live.run, &exit);
         // Looked at when it has left: who cancels looks whether it has after telling it.
         let cancelled = live.command() == Some(Command::Cancelled);

@@ -117,7 +117,8 @@ impl Inner {
 
     /// Brings a run back into memory, when there is room, if it is not there, and if this engine drives any.
     pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
-        if !self.drives {
+        // One that is queued is woken when it has a slot.
+        if !self.drives || self.limits.is_queued(run) {
             return;
         }
         let Some(coming) = Coming::of(self, run) else {
@@ -146,7 +147,7 @@ impl Inner {
         let run = coming.run;
         let Loaded { mut row, history } = match self.store.load(run).await {
             Ok(Some(loaded)) => loaded,
-            Ok(None) => return,
+            Ok(None) => return self.frees(run),
             Err(error) => {
                 tracing::error!(?run, %error, "a run could not be loaded");
                 if error.is_retryable() {
@@ -159,12 +160,26 @@ impl Inner {
             }
         };
         if row.state.is_final() {
+            self.frees(run);
             self.tell(run, Told::of_last(history.into_iter().next_back()));
             return;
         }
         if row.epoch > self.identity.boot {
             // Whoever opened the store since drives it: bodies begun here would be begun twice, and in vain.
             return self.tell(run, Told::ShutDown);
+        }
+        let gate = self.gate_of(&row.workflow, Begun::of(&history));
+        if let Some(gate) = &gate {
+            if row.state == RunState::RollingBack {
+                self.limits.hold(gate, run);
+            } else if !self.limits.take(gate, run) {
+                self.enqueue(gate, run);
+                drop((coming, permit));
+                // It may have got one before it was no longer on its way.
+                let granted = self.limits.granted_with(run);
+                self.grant(granted);
+                return self.wake(run);
+            }
         }
         let claim = self.claim_of(&row);
         if self.holds_back(run, claim) {
@@ -196,6 +211,7 @@ impl Inner {
         if coming.arrived() {
             // Cancelled since it was read.
             self.leave(&live);
+            self.frees(run);
             self.tell(run, Told::Cancelled);
             return;
         }
@@ -250,8 +266,17 @@ impl Inner {
                     .await;
                 self.left_memory(&live, exit);
             }
-            (Ok(_), None) => self.leave(&live),
+            (Ok(_), None) => {
+                self.leave(&live);
+                self.frees(run);
+            }
         }
+    }
+
+    /// A run needs no slot any more: who waits for one gets it.
+    pub(super) fn frees(self: &Arc<Self>, run: RunKey) {
+        let granted = self.limits.release(run);
+        self.grant(granted);
     }
 
     /// Parks a run whose history this program cannot read: its bytes stay, and whoever waits for it is told.

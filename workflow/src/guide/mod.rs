@@ -13,6 +13,7 @@
 //! | [`replay`] | what a workflow may not ask of the world, and what sees it |
 //! | [`lock`] | edits that live runs would not survive do not compile |
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
+//! | [`operating`] | runs for years: limits, how long runs are kept, the size of the file |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
 //! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
@@ -25,6 +26,9 @@
 
 #[doc = include_str!("steps.md")]
 pub mod steps {}
+
+#[doc = include_str!("operating.md")]
+pub mod operating {}
 
 #[doc = include_str!("waiting.md")]
 pub mod waiting {}

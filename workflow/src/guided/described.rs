@@ -35,9 +35,8 @@ pub fn described<F: Guided>(
     let flow = built.unwrap_or_else(|faults| {
         let mut each = faults.faults().iter();
         // That alone the macro cannot see.
-        if each.all(|fault| matches!(fault, Fault::NestedInCircle { .. })) {
-            panic!("{faults}");
-        }
+        let circle = each.all(|fault| matches!(fault, Fault::NestedInCircle { .. }));
+        assert!(!circle, "{faults}");
         unreachable!(
             "`#[guided]` lets pass what the library refuses; this is a bug in `workflow`: {faults}"
         )

@@ -34,6 +34,8 @@ pub(crate) enum Effect {
     Answer(u128, Answer),
     /// The application's value under a key is this, or gone.
     Value(String, Option<Payload>),
+    /// Nothing of the run is there any more, nor are the answers to these requests.
+    Gone(Vec<u128>),
 }
 
 /// A message for an id that no run has yet.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::delete::{self, Deleted, Deletion};
 use super::mail::{self, Effect, Stray, View};
 use super::rewrite::{self, Rewrite};
 use super::transition::Transition;
@@ -124,6 +125,12 @@ impl State {
             self.due.remove(&(wake_at, run.row.key));
         }
         self.active.remove(&run.row.key);
+        if transition.deletes_run() {
+            // Nobody else has the id as long as this one is there.
+            self.ids.remove(&run.row.id);
+            self.runs.remove(&transition.run);
+            return;
+        }
 
         transition.apply(&mut run.row);
         for effect in &transition.effects {
@@ -166,6 +173,11 @@ impl State {
             Effect::Value(key, None) => {
                 self.values.remove(&key);
             }
+            Effect::Gone(requests) => {
+                for request in requests {
+                    self.answers.remove(&request);
+                }
+            }
             Effect::Put(_) | Effect::Take(_) | Effect::Dead(_) => {}
         }
     }
@@ -202,7 +214,11 @@ impl Run {
                 self.inbox.remove(&letter.message.arrival);
                 self.dead.insert(letter.message.arrival, letter.clone());
             }
-            Effect::Stray(..) | Effect::Lapse(..) | Effect::Answer(..) | Effect::Value(..) => {}
+            Effect::Stray(..)
+            | Effect::Lapse(..)
+            | Effect::Answer(..)
+            | Effect::Value(..)
+            | Effect::Gone(_) => {}
         }
     }
 }
@@ -299,6 +315,10 @@ impl Store for MemoryStore {
 
     fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.ask(|state| rewrite::rewrite(state, rewrites))
+    }
+
+    fn delete(&self, deletions: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>> {
+        self.ask(|state| delete::delete(state, deletions))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod delete;
 pub mod encoding;
 mod error;
 mod mail;
@@ -19,6 +20,7 @@ mod transition;
 
 #[cfg(feature = "redb")]
 pub use self::redb::{RedbStore, RedbStoreBuilder, StoreFile};
+pub use delete::{Deleted, Deletion};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use rewrite::Rewrite;
@@ -53,7 +55,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     its end as [`encoding::encode_finished`] writes it. Not when the parent is final, or is not there.
 /// 11. An inbox is in arrival order, arrivals are never given twice, and a message that was taken is not in it. A batch that
 ///     takes what is not there, or gives back what is, or never was, is refused with `StoreError::Conflict`.
-/// 12. No transaction is open, and no lock held, while user code runs.
+/// 12. Of a run that was deleted nothing is left: no read finds it, its id is free, and its number is never given again.
+/// 13. No transaction is open, and no lock held, while user code runs.
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Who this store is.
     fn identity(&self) -> Identity;
@@ -74,6 +77,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// nothing is written. Whoever drives such a run is refused from then on, for its batches build on a record that is no
     /// longer the last.
     fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>>;
+
+    /// Deletes runs that have ended: their rows, ids, records, inboxes, dead letters and dedup keys, and the answers to the
+    /// requests that are named. One transaction; each run is judged by itself, and what became of each is answered in their
+    /// order. One that has not ended stays, and so does a child that is not detached while its parent has not.
+    fn delete(&self, deletions: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>>;
 
     /// The row of the run with this id.
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>>;
@@ -115,7 +123,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// and goes into the inbox of the run that is created with that id before `keep_until`.
     ///
     /// It is stamped with `at`, or later: the stamps of an inbox never decrease. A dedup key holds as long as the run's row
-    /// is there, also when the message was taken and when the run has ended.
+    /// is there, also when the message was taken and when the run has ended; it goes with the run.
     fn deliver<'a>(
         &'a self,
         to: &'a RunId,

@@ -271,6 +271,12 @@ impl Transition {
         }
     }
 
+    /// Whether it is the last that happens to a run: nothing of it is left.
+    pub(crate) fn deletes_run(&self) -> bool {
+        let gone = |effect: &Effect| matches!(effect, Effect::Gone(_));
+        self.effects.iter().any(gone)
+    }
+
     /// Whether it deletes records at all.
     pub(crate) fn prunes(&self) -> bool {
         !self.deletes.is_empty() || !self.removed.is_empty()

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use workflow::replay::RunKey;
 use workflow::store::{
-    Append, Appended, BoxFuture, Delivery, RedbStore, Rewrite, RunFilter, Store, StoreError,
+    Append, Appended, BoxFuture, Deleted, Deletion, Delivery, RedbStore, Rewrite, RunFilter, Store,
+    StoreError,
 };
 use workflow::{
     BuildError, Channel, Engine, EngineBuilder, Error, Failure, Kind, ParkReason, PreflightFinding,
@@ -216,6 +217,10 @@ impl Store for ReadOnly {
     }
 
     fn rewrite(&self, _: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
+        written()
+    }
+
+    fn delete(&self, _: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>> {
         written()
     }
 

@@ -12,6 +12,7 @@
 mod appends;
 mod crashes;
 mod crowds;
+mod deletes;
 mod messages;
 mod posts;
 mod reads;
@@ -29,6 +30,7 @@ use crate::replay::{RunKey, Timestamp};
 pub use appends::*;
 pub use crashes::*;
 pub use crowds::*;
+pub use deletes::*;
 pub use messages::*;
 pub use posts::*;
 pub use reads::*;
@@ -155,6 +157,11 @@ macro_rules! conformance {
             rewrites_are_written_together_or_not_at_all
             a_rewrite_gives_messages_back_and_posts
             an_owner_that_lets_go_says_so_until_the_next_batch
+            of_a_deleted_run_nothing_is_left
+            an_id_that_was_deleted_may_be_given_again
+            only_what_has_ended_is_deleted
+            a_child_stays_as_long_as_its_parent
+            deletions_are_exact_under_random_operations
         }
     };
     (@laws $harness:ty; $($law:ident)+) => {

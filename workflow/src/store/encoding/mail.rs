@@ -147,6 +147,10 @@ pub(crate) fn put_effect(out: &mut Writer<'_>, effect: &Effect) {
             out.text(key);
             out.option(value.as_ref(), Writer::payload);
         }
+        Effect::Gone(requests) => {
+            out.u8(8);
+            out.list(requests, |out, request| out.wide(*request));
+        }
     }
 }
 
@@ -166,6 +170,7 @@ pub(crate) fn get_effect(input: &mut Reader<'_>) -> Result<Effect, Fault> {
         5 => Effect::Lapse(input.run_id()?, input.varint()?),
         6 => Effect::Answer(input.wide()?, get_answer(input)?),
         7 => Effect::Value(input.text()?, input.option(Reader::payload)?),
+        8 => Effect::Gone(input.list(Reader::wide)?),
         newer => return Err(Fault::Newer("effect on messages", newer)),
     })
 }

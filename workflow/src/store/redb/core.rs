@@ -182,6 +182,20 @@ impl Core {
         Ok(())
     }
 
+    /// Folds, and gives back the room of what is not there any more.
+    pub(super) fn compact(&self) -> Result<(), StoreError> {
+        self.check_open()?;
+        self.fold_all()?;
+        self.pack()?;
+        let folding = self.folding();
+        self.recover(&folding)?;
+        let compacted = self.file.compact(self.identity);
+        if compacted.is_err() {
+            self.break_off();
+        }
+        compacted
+    }
+
     pub(super) fn check_open(&self) -> Result<(), StoreError> {
         match self.queue.refusal() {
             Some(Refusal::Closed) => Err(StoreError::Closed),

@@ -1,6 +1,6 @@
 //! What the mail of a commit comes to while it is prepared: the newest state, with what is to be written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use super::entry::{Entry, framed, put_records};
 use super::judge::{Staged, Stored};
 use super::mail::{Layers, Mail};
 use super::tables::Failed;
-use super::tail::Tail;
+use super::tail::{Known, Tail};
 use crate::replay::{Finished, Message, Record, RunId, RunKey, Timestamp};
 use crate::store::encoding::decode_record;
 use crate::store::mail::{Records, Stray, View};
@@ -44,6 +44,7 @@ impl Records for Encoded {
 pub(super) struct Draft {
     rows: HashMap<RunKey, Row>,
     ids: HashMap<RunId, RunKey>,
+    gone: HashSet<RunKey>,
     pub(super) mail: Mail,
     /// The places of plain batches among the staged ones, by run, and how many were looked at.
     plain: HashMap<RunKey, usize>,
@@ -93,7 +94,8 @@ impl Drafting<'_, '_> {
 
     /// Brings the row of a run here.
     fn fetch(&mut self, run: RunKey) -> Result<Option<Row>, Failed> {
-        let here = self.tail.runs.get(&run).map(|run| &*run.row);
+        let known = self.tail.row(run);
+        let here = known.and_then(Known::there);
         let plain = self.draft.plain.get(&run);
         if let Some(staged) = plain.and_then(|place| self.staged.get(*place)) {
             let transition = &staged.entry().transition;
@@ -110,6 +112,9 @@ impl Drafting<'_, '_> {
             let row = row.clone();
             return Ok(Some(Row { row, stored: None }));
         }
+        if known.is_some() {
+            return Ok(None);
+        }
         Ok(self.stored.row(run)?.map(|row| Row {
             stored: Some(Box::new(row.clone())),
             row,
@@ -122,6 +127,9 @@ impl View for Drafting<'_, '_> {
     type Records = Encoded;
 
     fn row(&mut self, run: RunKey) -> Result<Option<&RunRow>, Failed> {
+        if self.draft.gone.contains(&run) {
+            return Ok(None);
+        }
         if !self.draft.rows.contains_key(&run)
             && let Some(row) = self.fetch(run)?
         {
@@ -131,10 +139,12 @@ impl View for Drafting<'_, '_> {
     }
 
     fn find(&mut self, id: &RunId) -> Result<Option<RunKey>, Failed> {
-        match self.draft.ids.get(id).or_else(|| self.tail.ids.get(id)) {
-            Some(run) => Ok(Some(*run)),
-            None => self.stored.run(id),
-        }
+        let found = match (self.draft.ids.get(id), self.tail.run(id)) {
+            (Some(run), _) => Some(*run),
+            (None, Some(known)) => known.there(),
+            (None, None) => self.stored.run(id)?,
+        };
+        Ok(found.filter(|run| !self.draft.gone.contains(run)))
     }
 
     fn inbox(&mut self, run: RunKey, after: u64, limit: usize) -> Result<Vec<Message>, Failed> {
@@ -174,6 +184,9 @@ impl Drafting<'_, '_> {
             self.draft.ids.insert(new.id.clone(), run);
             self.draft.rows.insert(run, Row { row, stored: None });
             return None;
+        }
+        if transition.deletes_run() {
+            self.draft.gone.insert(run);
         }
         let row = self.draft.rows.get_mut(&run)?;
         transition.apply(&mut row.row);

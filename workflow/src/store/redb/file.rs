@@ -20,6 +20,9 @@ use super::repair::Repair;
 use super::tables::{self, FORMAT, Failed, JOURNAL, META, meta};
 use crate::store::{Identity, StoreError};
 
+/// So many passes a compaction takes at most.
+const PASSES: usize = 8;
+
 /// One of the two files of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFile {
@@ -95,7 +98,7 @@ impl File {
 
     /// Writes in one transaction that leaves the file so that it opens at once. Damage that makes the database panic is an error
     /// here.
-    fn write(
+    pub(super) fn write(
         &self,
         operation: &'static str,
         work: impl FnOnce(&WriteTransaction) -> Result<(), Failed>,
@@ -108,6 +111,27 @@ impl File {
                 Ok(txn.commit()?)
             })
         })
+    }
+
+    /// Moves what the file holds to its beginning and gives the rest back. Everybody else waits meanwhile.
+    pub(super) fn compact(&self, identity: Identity) -> Result<(), StoreError> {
+        self.caught("compacting", || {
+            let mut database = self
+                .database
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            let database = database.as_mut().ok_or(StoreError::Closed)?;
+            // Each pass gives back what the one before made free; a few come to an end.
+            for _ in 0..PASSES {
+                let more = database.compact().map_err(redb::Error::from);
+                if !more.map_err(|error| self.told("compacting", error.into()))? {
+                    break;
+                }
+            }
+            Ok(())
+        })?;
+        // The passes leave the file so that it would be repaired after a kill; closing it does not, and makes it no longer.
+        self.reopen(identity)
     }
 
     /// Reads from a snapshot. Damage that makes the database panic is an error here.

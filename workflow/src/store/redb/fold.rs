@@ -23,11 +23,11 @@ use crate::store::encoding::peek_record;
 use crate::store::transition::{NOBODY, Transition};
 use crate::store::{RunRow, StoreError};
 
-/// So much is folded in one transaction. The more batches of a run at once, the less each costs; the more runs, the
-/// longer commits wait.
+/// So much is folded in one transaction. The more batches of a run at once, the less each costs; the more runs, the more memory
+/// it takes meanwhile.
 const SLICE: Slice = Slice {
     batches: 32 << 10,
-    runs: 1024,
+    runs: 8 << 10,
     bytes: 16 << 20,
 };
 /// A chunk up to this size is rewritten with what is added to it: a run that wakes now and then stays in few.
@@ -119,8 +119,10 @@ struct Change {
     run: RunKey,
     /// The hash of the id of a run that is not in the tables yet.
     new: Option<u64>,
+    /// The hash of the id of a run that was deleted.
+    gone: Option<u64>,
     past: (Option<RunState>, Option<Timestamp>),
-    present: (RunState, Option<Timestamp>),
+    present: (Option<RunState>, Option<Timestamp>),
     /// As it is written: a row in memory is several times as large.
     row: Vec<u8>,
     removed: Vec<u64>,
@@ -164,20 +166,33 @@ fn prepare(txn: &ReadTransaction, store: u128, runs: Runs) -> Result<Changes, Fa
         let past = stored
             .as_ref()
             .map_or((None, None), |row| (Some(row.state), row.wake_at));
-        if let Some(folded) = fold(txn, run, stored, &entries, &mut mail)? {
-            changes.push(Change {
+        let Some(folded) = fold(txn, run, stored, &entries, &mut mail)? else {
+            continue;
+        };
+        let id = || tables::id_hash(store, &folded.row.id);
+        changes.push(if folded.gone {
+            Change {
                 run,
-                new: past
-                    .0
-                    .is_none()
-                    .then(|| tables::id_hash(store, &folded.row.id)),
+                new: None,
+                gone: Some(id()),
                 past,
-                present: (folded.row.state, folded.row.wake_at),
+                present: (None, None),
+                row: Vec::new(),
+                removed: folded.removed,
+                chunks: Vec::new(),
+            }
+        } else {
+            Change {
+                run,
+                new: past.0.is_none().then(id),
+                gone: None,
+                past,
+                present: (Some(folded.row.state), folded.row.wake_at),
                 row: tables::encoded(&folded.row),
                 removed: folded.removed,
                 chunks: folded.chunks,
-            });
-        }
+            }
+        });
     }
     Ok(Changes {
         runs: changes,
@@ -188,6 +203,8 @@ fn prepare(txn: &ReadTransaction, store: u128, runs: Runs) -> Result<Changes, Fa
 /// What becomes of one run.
 struct Folded {
     row: RunRow,
+    /// It was deleted.
+    gone: bool,
     removed: Vec<u64>,
     chunks: Vec<(u64, Vec<u8>)>,
 }
@@ -208,9 +225,17 @@ fn fold(
     }
     for entry in entries {
         let entry = Logged::read(entry)?;
+        if entry.transition.deletes_run() {
+            return fold_gone(txn, run, stored, entries, mail);
+        }
         if entry.transition.prunes() {
-            // Then records must be looked at one by one.
-            return fold_pruning(txn, run, stored, entries, mail);
+            // Then records must be looked at one by one, unless nothing stays of them.
+            let last = entries.last().map(Logged::read).transpose()?;
+            return if last.is_some_and(|last| last.transition.deletes_run()) {
+                fold_gone(txn, run, stored, entries, mail)
+            } else {
+                fold_pruning(txn, run, stored, entries, mail)
+            };
         }
         mail.apply_all(0, &entry.transition);
         advance(&mut row, &entry.transition)?;
@@ -218,8 +243,35 @@ fn fold(
     }
     Ok(row.map(|row| Folded {
         row,
+        gone: false,
         removed: Vec::new(),
         chunks: packing.end(),
+    }))
+}
+
+/// A run that was deleted: nothing of it stays.
+fn fold_gone(
+    txn: &ReadTransaction,
+    run: RunKey,
+    stored: Option<RunRow>,
+    entries: &[Bytes],
+    mail: &mut Mail,
+) -> Result<Option<Folded>, Failed> {
+    let removed = match &stored {
+        Some(_) => tables::chunk_keys(txn, run)?,
+        None => Vec::new(),
+    };
+    let mut row = stored;
+    for entry in entries {
+        let entry = Logged::read(entry)?;
+        mail.apply_all(0, &entry.transition);
+        advance(&mut row, &entry.transition)?;
+    }
+    Ok(row.map(|row| Folded {
+        row,
+        gone: true,
+        removed,
+        chunks: Vec::new(),
     }))
 }
 
@@ -259,6 +311,7 @@ fn fold_pruning(
     }
     Ok(row.map(|row| Folded {
         row,
+        gone: false,
         removed,
         chunks,
     }))
@@ -377,7 +430,10 @@ impl Packing {
 fn write(txn: &WriteTransaction, changes: &[Change]) -> Result<(), Failed> {
     let mut runs = txn.open_table(RUNS)?;
     for change in spread(changes) {
-        runs.insert(change.run.0, &change.row[..])?;
+        match change.gone {
+            None => drop(runs.insert(change.run.0, &change.row[..])?),
+            Some(_) => drop(runs.remove(change.run.0)?),
+        }
     }
     let mut records = txn.open_table(RECORDS)?;
     for change in spread(changes) {
@@ -397,6 +453,9 @@ fn write(txn: &WriteTransaction, changes: &[Change]) -> Result<(), Failed> {
     for change in changes {
         if let Some(hash) = change.new {
             ids.insert((hash, change.run.0), ())?;
+        }
+        if let Some(hash) = change.gone {
+            ids.remove((hash, change.run.0))?;
         }
     }
     let mut due = txn.open_table(DUE)?;
@@ -420,11 +479,11 @@ fn write(txn: &WriteTransaction, changes: &[Change]) -> Result<(), Failed> {
     let mut states = txn.open_table(STATES)?;
     for change in changes {
         let (run, past, present) = (change.run, change.past.0, change.present.0);
-        if past != Some(present) {
+        if past != present {
             if let Some(past) = past.and_then(listed) {
                 states.remove((past, run.0))?;
             }
-            if let Some(present) = listed(present) {
+            if let Some(present) = present.and_then(listed) {
                 states.insert((present, run.0), ())?;
             }
         }

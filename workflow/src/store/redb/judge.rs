@@ -9,10 +9,10 @@ use super::draft::{Draft, Drafting, Encoded, Written};
 use super::entry::Entry;
 use super::queue::{Change, Deliver, Mail, Outcome, Request};
 use super::tables::{self, Failed, IDS, RUNS};
-use super::tail::Tail;
+use super::tail::{Known, Tail};
 use crate::replay::{RunId, RunKey};
 use crate::store::transition::Transition;
-use crate::store::{Appended, InboxChange, RunRow, mail, rewrite};
+use crate::store::{Appended, InboxChange, RunRow, delete, mail, rewrite};
 
 /// A batch that may be written.
 pub(super) struct Staged {
@@ -90,6 +90,13 @@ impl Seen {
                 for rewrite in rewrites {
                     // All are noted, also after one that was there.
                     first &= self.runs.insert(rewrite.run);
+                }
+                first
+            }
+            Change::Delete(deletions) => {
+                let mut first = true;
+                for deletion in deletions {
+                    first &= self.runs.insert(deletion.run);
                 }
                 first
             }
@@ -173,15 +180,20 @@ impl<'a> Stored<'a> {
         let (run, new) = match change {
             Change::Batch(entry, _) => (entry.run(), entry.transition.create.as_ref()),
             Change::Cancel(run, _) => (*run, None),
-            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) => return Ok(Plain::Drafts),
+            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) | Change::Delete(_) => {
+                return Ok(Plain::Drafts);
+            }
         };
-        let here = tail.runs.get(&run).map(|run| &*run.row);
+        let here = tail.row(run);
         // A number that was just given to a new run is in no table.
-        let stored = if here.is_none() { self.row(run)? } else { None };
-        let row = here.or(stored.as_ref());
+        let stored = match here {
+            Some(_) => None,
+            None => self.row(run)?,
+        };
+        let row = here.map_or(stored.as_ref(), Known::there);
         let taken = match new {
-            Some(new) => match tail.ids.get(&new.id) {
-                Some(run) => Some(*run),
+            Some(new) => match tail.run(&new.id) {
+                Some(known) => known.there(),
                 None => self.run(&new.id)?,
             },
             None => None,
@@ -207,7 +219,9 @@ impl<'a> Stored<'a> {
                 }
                 Some(Box::new(Entry::new(transition, &[record])))
             }
-            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) => return Ok(Plain::Drafts),
+            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) | Change::Delete(_) => {
+                return Ok(Plain::Drafts);
+            }
         };
         Ok(Plain::Write(made, stored.map(Box::new)))
     }
@@ -261,6 +275,7 @@ fn drafted(view: &mut Drafting<'_, '_>, change: &Change) -> Result<Outcome, Fail
         }
         Change::Cancel(run, at) => Outcome::Appended(mail::cancel(view, *run, *at)?),
         Change::Rewrite(rewrites) => Outcome::Appended(rewrite::rewrite(view, rewrites.clone())?),
+        Change::Delete(deletions) => Outcome::Deleted(delete::delete(view, deletions.clone())?),
         Change::Deliver(deliver) => {
             let Deliver {
                 to,

@@ -26,7 +26,9 @@ pub(super) struct Mail {
     delivered: HashMap<(RunKey, Vec<u8>), Since<u128>>,
     strays: BTreeMap<(RunId, u64), Since<Option<Stray>>>,
     lapses: BTreeSet<(Timestamp, RunId, u64)>,
-    answers: HashMap<u128, Since<Answer>>,
+    answers: HashMap<u128, Since<Option<Answer>>>,
+    /// The runs that were deleted: what else is said of them here, or in the tables, is past.
+    gone: HashMap<RunKey, u64>,
     values: BTreeMap<String, Since<Option<Payload>>>,
 }
 
@@ -78,12 +80,18 @@ impl Mail {
                 }
             }
             Effect::Answer(request, answer) => {
-                let what = answer.clone();
+                let what = Some(answer.clone());
                 self.answers.insert(*request, Since { commit, what });
             }
             Effect::Value(key, value) => {
                 let what = value.clone();
                 self.values.insert(key.clone(), Since { commit, what });
+            }
+            Effect::Gone(requests) => {
+                self.gone.insert(run, commit);
+                for request in requests {
+                    self.answers.insert(*request, Since { commit, what: None });
+                }
             }
         }
     }
@@ -107,6 +115,7 @@ impl Mail {
         self.delivered.retain(|_, since| since.commit >= folded);
         self.answers.retain(|_, since| since.commit >= folded);
         self.values.retain(|_, since| since.commit >= folded);
+        self.gone.retain(|_, commit| *commit >= folded);
         let lapses = &mut self.lapses;
         self.strays.retain(|(to, arrival), since| {
             let stays = since.commit >= folded;
@@ -154,9 +163,14 @@ impl Mail {
         if !self.answers.is_empty() {
             let mut table = txn.open_table(ANSWERS)?;
             for (request, since) in &self.answers {
-                out.clear();
-                encode_answer(&since.what, &mut out);
-                table.insert(*request, &out[..])?;
+                match &since.what {
+                    Some(answer) => {
+                        out.clear();
+                        encode_answer(answer, &mut out);
+                        table.insert(*request, &out[..])?;
+                    }
+                    None => drop(table.remove(*request)?),
+                }
             }
         }
         if !self.values.is_empty() {
@@ -172,6 +186,7 @@ impl Mail {
                 }
             }
         }
+        self.clear_away(txn)?;
         if self.strays.is_empty() {
             return Ok(None);
         }
@@ -200,6 +215,28 @@ impl Mail {
     }
 }
 
+impl Mail {
+    /// Takes what the tables have of deleted runs out of them.
+    fn clear_away(&self, txn: &WriteTransaction) -> Result<(), Failed> {
+        if self.gone.is_empty() {
+            return Ok(());
+        }
+        let mut gone: Vec<_> = self.gone.keys().map(|run| run.0).collect();
+        gone.sort_unstable();
+        let mut inbox = txn.open_table(INBOX)?;
+        let mut dead = txn.open_table(DEAD)?;
+        let mut delivered = txn.open_table(DELIVERED)?;
+        for run in gone {
+            let all = (run, 0)..=(run, u64::MAX);
+            inbox.retain_in(all.clone(), |_, _| false)?;
+            dead.retain_in(all, |_, _| false)?;
+            let none: &[u8] = &[];
+            delivered.retain_in((run, none)..(run + 1, none), |_, _| false)?;
+        }
+        Ok(())
+    }
+}
+
 /// Mail by layers, the newest first, with the tables below them.
 #[derive(Clone, Copy)]
 pub(super) struct Layers<'a> {
@@ -213,12 +250,20 @@ impl Layers<'_> {
         self.here.iter().find_map(|mail| ask(mail))
     }
 
+    /// Whether a run was deleted.
+    fn is_gone(&self, run: RunKey) -> bool {
+        self.here.iter().any(|mail| mail.gone.contains_key(&run))
+    }
+
     pub(super) fn inbox(
         &self,
         run: RunKey,
         after: u64,
         limit: usize,
     ) -> Result<Vec<Message>, Failed> {
+        if self.is_gone(run) {
+            return Ok(Vec::new());
+        }
         let table = self.txn.open_table(INBOX)?;
         let range = (Excluded((run.0, after)), Included((run.0, u64::MAX)));
         let mut stored = table.range(range)?;
@@ -263,6 +308,9 @@ impl Layers<'_> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, Failed> {
+        if self.is_gone(run) {
+            return Ok(Vec::new());
+        }
         let mut found = BTreeMap::new();
         let range = (Excluded((run.0, after)), Included((run.0, u64::MAX)));
         for entry in self.txn.open_table(DEAD)?.range(range)?.take(limit) {
@@ -358,7 +406,7 @@ impl Layers<'_> {
 
     pub(super) fn answer(&self, request: u128) -> Result<Option<Answer>, Failed> {
         let here = self.last(|mail| mail.answers.get(&request).map(|since| since.what.clone()));
-        if here.is_some() {
+        if let Some(here) = here {
             return Ok(here);
         }
         match self.txn.open_table(ANSWERS)?.get(request)? {

@@ -25,6 +25,7 @@ mod judge;
 mod keeper;
 mod log;
 mod mail;
+mod pack;
 mod queue;
 mod read;
 mod repair;
@@ -46,8 +47,8 @@ use self::keeper::Keeper;
 use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
 use super::transition::Parts;
 use super::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Delivery, Identity, Loaded, Page, Rewrite,
-    RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, DeadLetter, Deleted, Deletion, Delivery, Identity, Loaded,
+    Page, Rewrite, RunFilter, RunRow, Store, StoreError,
 };
 use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
@@ -105,6 +106,20 @@ impl RedbStore {
     pub fn fold(&self) -> Result<(), StoreError> {
         self.core.check_open()?;
         self.core.fold_all()
+    }
+
+    /// Makes the file as small as what it holds, and waits for that. What is deleted leaves room in the file that is used again, so
+    /// nothing needs this but a disk that is short of room, after much was deleted at once.
+    ///
+    /// Commits go on while rows are joined. While the file is moved together whoever reads or commits waits, threads of the runtime
+    /// among them: seconds for a file of some hundred megabytes.
+    /// Call it where little happens, from a thread that may wait. A kill in the middle loses nothing; the store is then
+    /// repaired when it is next opened, which reads all of the file.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the file cannot be written, [`StoreError::Closed`].
+    pub fn compact(&self) -> Result<(), StoreError> {
+        self.core.compact()
     }
 
     fn start(source: Source, options: Options) -> Result<Self, StoreError> {
@@ -186,14 +201,21 @@ fn change(parts: Parts) -> Change {
 fn appended(outcome: Outcome) -> Option<Appended> {
     match outcome {
         Outcome::Appended(appended) => Some(appended),
-        Outcome::Delivered(_) => None,
+        Outcome::Delivered(_) | Outcome::Deleted(_) => None,
     }
 }
 
 fn delivered(outcome: Outcome) -> Option<Delivery> {
     match outcome {
         Outcome::Delivered(delivery) => Some(delivery),
-        Outcome::Appended(_) => None,
+        Outcome::Appended(_) | Outcome::Deleted(_) => None,
+    }
+}
+
+fn deleted(outcome: Outcome) -> Option<Vec<Deleted>> {
+    match outcome {
+        Outcome::Deleted(deleted) => Some(deleted),
+        Outcome::Appended(_) | Outcome::Delivered(_) => None,
     }
 }
 
@@ -223,6 +245,11 @@ impl Store for RedbStore {
     fn rewrite(&self, rewrites: Vec<Rewrite>) -> BoxFuture<'_, Result<Appended, StoreError>> {
         let change = Ok(Change::Rewrite(rewrites));
         Box::pin(Appending::new(&self.core, change, appended))
+    }
+
+    fn delete(&self, deletions: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>> {
+        let change = Ok(Change::Delete(deletions));
+        Box::pin(Appending::new(&self.core, change, deleted))
     }
 
     fn find<'a>(&'a self, id: &'a RunId) -> BoxFuture<'a, Result<Option<RunRow>, StoreError>> {

@@ -13,7 +13,7 @@ use super::draft::Encoded;
 use super::entry::Entry;
 use crate::replay::{NewMessage, RunId, RunKey, Timestamp};
 use crate::store::transition::Transition;
-use crate::store::{Appended, Delivery, InboxChange, Post, Rewrite, StoreError};
+use crate::store::{Appended, Deleted, Deletion, Delivery, InboxChange, Post, Rewrite, StoreError};
 
 /// What waits to be committed.
 #[derive(Debug, Default)]
@@ -68,6 +68,8 @@ pub(super) enum Change {
     Cancel(RunKey, Timestamp),
     /// What an operator changes in runs.
     Rewrite(Vec<Rewrite>),
+    /// Runs that are deleted.
+    Delete(Vec<Deletion>),
 }
 
 /// A batch with what it does to messages and to others.
@@ -93,6 +95,7 @@ pub(super) struct Deliver {
 pub(super) enum Outcome {
     Appended(Appended),
     Delivered(Delivery),
+    Deleted(Vec<Deleted>),
 }
 
 /// What is asked, and where the answer is put. It stays with the one who waits, and so goes on the thread that it came

@@ -24,8 +24,8 @@ const SLICE: usize = 256;
 impl Core {
     pub(super) fn row(&self, run: RunKey) -> Result<Option<RunRow>, StoreError> {
         self.check_open()?;
-        if let Some(here) = self.tail().runs.get(&run) {
-            return Ok(Some(RunRow::clone(&here.row)));
+        if let Some(here) = self.tail().row(run) {
+            return Ok(here.there().cloned());
         }
         self.read("reading a run", |txn| {
             tables::row(&txn.open_table(RUNS)?, run)
@@ -36,8 +36,8 @@ impl Core {
         self.check_open()?;
         {
             let tail = self.tail();
-            if let Some(here) = tail.ids.get(id).and_then(|run| tail.runs.get(run)) {
-                return Ok(Some(RunRow::clone(&here.row)));
+            if let Some(here) = tail.ids.get(id).and_then(|run| tail.row(*run)) {
+                return Ok(here.there().cloned());
             }
         }
         let hash = tables::id_hash(self.identity.id, id);
@@ -58,6 +58,9 @@ impl Core {
         loop {
             let (here, next) = {
                 let tail = self.tail();
+                if tail.runs.get(&run).is_some_and(|run| run.gone) {
+                    return Ok(None);
+                }
                 let here = tail
                     .runs
                     .get(&run)
@@ -109,6 +112,9 @@ impl Core {
         self.check_open()?;
         let entries = {
             let tail = self.tail();
+            if tail.runs.get(&run).is_some_and(|run| run.gone) {
+                return Ok(None);
+            }
             tail.runs
                 .get(&run)
                 .map(|run| run.entries.clone())
@@ -326,6 +332,7 @@ impl Core {
             let here = tail
                 .runs
                 .range(RunKey(from)..=RunKey(end.unwrap_or(u64::MAX)))
+                .filter(|(_, run)| !run.gone)
                 .map(|(_, run)| &*run.row);
             let mut slice: Vec<_> = here
                 .filter(|row| row.fits(filter))

@@ -122,6 +122,13 @@ pub(super) fn chunks(txn: &ReadTransaction, run: RunKey) -> Result<Vec<(u64, Byt
     Ok(chunks)
 }
 
+/// The keys of the chunks of a run's records.
+pub(super) fn chunk_keys(txn: &ReadTransaction, run: RunKey) -> Result<Vec<u64>, Failed> {
+    let table = txn.open_table(RECORDS)?;
+    let chunks = table.range((run.0, 0)..=(run.0, u64::MAX))?;
+    chunks.map(|entry| Ok(entry?.0.value().1)).collect()
+}
+
 /// The first of a run's records.
 pub(super) fn first_record(txn: &ReadTransaction, run: RunKey) -> Result<Option<Bytes>, Failed> {
     let table = txn.open_table(RECORDS)?;

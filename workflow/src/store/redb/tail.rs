@@ -63,6 +63,25 @@ pub(super) struct TailRun {
     pub(super) row: Box<RunRow>,
     /// Its batches as they are written, each with the number of its commit.
     pub(super) entries: VecDeque<(u64, Bytes)>,
+    /// It was deleted: what is here only hides what the tables still have of it.
+    pub(super) gone: bool,
+}
+
+/// What the tail says before the tables are asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Known<T> {
+    There(T),
+    /// It was deleted: the tables still have it.
+    Gone,
+}
+
+impl<T> Known<T> {
+    pub(super) fn there(self) -> Option<T> {
+        match self {
+            Self::There(what) => Some(what),
+            Self::Gone => None,
+        }
+    }
 }
 
 impl Tail {
@@ -84,6 +103,7 @@ impl Tail {
                 TailRun {
                     row,
                     entries: VecDeque::from([(commit, entry)]),
+                    gone: false,
                 },
             );
         } else if !transition.is_nobody() {
@@ -96,6 +116,7 @@ impl Tail {
                     TailRun {
                         row,
                         entries: VecDeque::new(),
+                        gone: false,
                     },
                 );
             } else if let Some(tail) = self.runs.get(&run) {
@@ -106,10 +127,30 @@ impl Tail {
             };
             transition.apply(&mut tail.row);
             tail.entries.push_back((commit, entry));
+            tail.gone |= transition.deletes_run();
             let present = (tail.row.wake_at, tail.row.state.is_active());
             self.reindex(run, past, present);
         }
         self.mail.apply_all(commit, transition);
+    }
+
+    /// The row of a run, if this is where it is to be looked for.
+    pub(super) fn row(&self, run: RunKey) -> Option<Known<&RunRow>> {
+        let tail = self.runs.get(&run)?;
+        Some(if tail.gone {
+            Known::Gone
+        } else {
+            Known::There(&tail.row)
+        })
+    }
+
+    /// The run with an id, if this is where it is to be looked for.
+    pub(super) fn run(&self, id: &RunId) -> Option<Known<RunKey>> {
+        let run = *self.ids.get(id)?;
+        Some(match self.row(run)? {
+            Known::There(_) => Known::There(run),
+            Known::Gone => Known::Gone,
+        })
     }
 
     /// All batches of a durable commit were taken in.
@@ -141,7 +182,10 @@ impl Tail {
             if tail.entries.is_empty()
                 && let Some(tail) = self.runs.remove(&run)
             {
-                self.ids.remove(&tail.row.id);
+                // A deleted one's may be another's by now.
+                if self.ids.get(&tail.row.id) == Some(&run) {
+                    self.ids.remove(&tail.row.id);
+                }
                 self.active.remove(&run);
                 if let Some(at) = tail.row.wake_at {
                     self.due.remove(&(at, run));
