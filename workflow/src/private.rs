@@ -15,24 +15,11 @@ pub use crate::context::{
     ArgError, Args, Awaited, Body, BoxFut, Cx, Durable, Fallible, Infallible, Input, Lent, Outcome,
     Parameter, Recorded, StateType, StepOptions, Thrown, Undo, UndoArgs, UndoBegun, Via,
 };
+#[cfg(feature = "engine")]
+pub use crate::guided::described;
 pub use crate::lock::lock;
 pub use crate::replay::{Backoff, Failure, Kind};
 pub use crate::workflow_outside as outside;
-
-/// A flow whose faults the macro looked for.
-///
-/// # Panics
-/// When it has one: the macro's rules are not the library's then, and that is a bug.
-#[cfg(feature = "engine")]
-pub fn built<S>(
-    built: Result<crate::guided::Flow<S>, crate::guided::Faults>,
-) -> crate::guided::Flow<S> {
-    built.unwrap_or_else(|faults| {
-        unreachable!(
-            "`#[guided]` lets pass what the library refuses; this is a bug in `workflow`: {faults}"
-        )
-    })
-}
 
 /// Goes through the flow that `#[guided]` describes on this data.
 #[cfg(feature = "engine")]

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use workflow::guided::{
-    Event, Flow, Guide, Guided, Moved, Problems, Refused, Stage, StageKey, Status, Undone, stage,
+    Event, Fault, Flow, Graph, Guide, Guided, Moved, Problems, Refused, Stage, StageKey, Status,
+    Undone, stage,
 };
 use workflow::{Engine, Failure, guide, guided, join, step, workflow};
 use workflow_tests::{World, pass};
@@ -384,4 +385,88 @@ fn the_sites_of_the_stages_code_are_known_to_the_program() {
             .iter()
             .all(|site| site.file.ends_with("attribute.rs"))
     );
+}
+
+/// Nests `Shelf`, which nests this: neither can be built before the other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Room {}
+
+#[guided(id = "room", nests(Shelf))]
+impl Room {
+    #[stage(start, terminal)]
+    fn inside() {}
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Shelf {}
+
+#[guided(id = "shelf", nests(Bank, Room))]
+impl Shelf {
+    #[stage(start, terminal)]
+    fn inside() {}
+}
+
+fn told<R: std::fmt::Debug>(panics: impl FnOnce() -> R + std::panic::UnwindSafe) -> String {
+    let panic = std::panic::catch_unwind(panics).unwrap_err();
+    panic.downcast_ref::<String>().unwrap().clone()
+}
+
+#[test]
+fn flows_that_nest_each_other_in_a_circle_are_told_so_from_wherever_one_begins() {
+    let circle = |flows: [&str; 2]| {
+        let [from, to] = flows;
+        let circle = format!(
+            "the flow `{to}` cannot be built\n- the flows `{from}`, `{to}` nest each other in a circle"
+        );
+        move |text: String| assert!(text.starts_with(&circle), "{text}")
+    };
+    for _ in 0..2 {
+        circle(["room", "shelf"])(told(Room::flow));
+        circle(["shelf", "room"])(told(Shelf::flow));
+    }
+    // Both at once do not wait for each other.
+    let threads = [0, 1].map(|thread| {
+        std::thread::spawn(move || match thread {
+            0 => told(Room::flow),
+            _ => told(Shelf::flow),
+        })
+    });
+    for thread in threads {
+        let text = thread.join().unwrap();
+        assert!(text.contains("in a circle"), "{text}");
+    }
+}
+
+#[test]
+fn a_circle_is_told_with_everything_else_that_is_wrong() {
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    struct Wall {}
+
+    impl Guided for Wall {
+        type Stage = BankStage;
+        const GRAPH: Graph = Bank::GRAPH;
+
+        fn flow() -> &'static Flow<Self> {
+            use std::sync::OnceLock;
+            static FLOW: OnceLock<Flow<Wall>> = OnceLock::new();
+            workflow::__private::described(&FLOW, "wall", || {
+                let builder = Flow::<Wall>::builder("wall").nests_described::<Self>();
+                let faults = builder.build().unwrap_err();
+                assert_eq!(
+                    faults.faults(),
+                    [
+                        Fault::NoStart,
+                        Fault::NoTerminal,
+                        Fault::NestedInCircle {
+                            flows: vec!["wall".to_owned()],
+                        },
+                    ]
+                );
+                let stage = stage("only").start().terminal();
+                Flow::builder("wall").stage(stage)
+            })
+        }
+    }
+
+    assert_eq!(Wall::flow().name(), "wall");
 }

@@ -245,7 +245,7 @@ fn stored(guided: &Guided, called: &Ident) -> String {
 
 // Output:
 //   static FLOW: OnceLock<Flow<Project>> = OnceLock::new();
-//   FLOW.get_or_init(|| built(Flow::<Project>::builder("project").version(2).stage(stage::<Project>("details").start()..)..build()))
+//   described(&FLOW, "project", || Flow::<Project>::builder("project").version(2).stage(stage::<Project>("details").start()..)..)
 fn flow(
     guided: &Guided,
     ty: &Type,
@@ -277,18 +277,17 @@ fn flow(
         .map(|built| stage(built, guided, ty, library, private, krate));
     quote! {
         static __WORKFLOW_FLOW: #private::OnceLock<#library::Flow<#ty>> = #private::OnceLock::new();
-        __WORKFLOW_FLOW.get_or_init(|| #private::built(
+        #private::described(&__WORKFLOW_FLOW, #id, ||
             #library::Flow::<#ty>::builder(#id)
                 .version(#version)
                 #history
                 #hooks_timeout
                 #reopen
-                #(.nests(<#nests as #library::Guided>::flow()))*
+                #(.nests_described::<#nests>())*
                 #(.stage(#stages))*
                 #exit_guard
                 #(#migrations)*
-                .build(),
-        ))
+        )
     }
 }
 

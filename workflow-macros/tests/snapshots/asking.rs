@@ -133,13 +133,15 @@ impl workflow::guided::Guided for Project {
         static __WORKFLOW_FLOW: workflow::__private::OnceLock<
             workflow::guided::Flow<Project>,
         > = workflow::__private::OnceLock::new();
-        __WORKFLOW_FLOW
-            .get_or_init(|| workflow::__private::built(
+        workflow::__private::described(
+            &__WORKFLOW_FLOW,
+            "project",
+            || {
                 workflow::guided::Flow::<Project>::builder("project")
                     .version(1u32)
                     .hooks_timeout(workflow::__private::millis(10000u64))
                     .reopen(true)
-                    .nests(<Bank as workflow::guided::Guided>::flow())
+                    .nests_described::<Bank>()
                     .stage(
                         workflow::guided::stage::<Project>("details")
                             .start()
@@ -176,8 +178,8 @@ impl workflow::guided::Guided for Project {
                             .retries(2u32, workflow::__private::Backoff::DEFAULT),
                     )
                     .stage(workflow::guided::stage::<Project>("done").terminal())
-                    .build(),
-            ))
+            },
+        )
     }
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(

@@ -141,8 +141,10 @@ impl workflow::guided::Guided for Project {
         static __WORKFLOW_FLOW: workflow::__private::OnceLock<
             workflow::guided::Flow<Project>,
         > = workflow::__private::OnceLock::new();
-        __WORKFLOW_FLOW
-            .get_or_init(|| workflow::__private::built(
+        workflow::__private::described(
+            &__WORKFLOW_FLOW,
+            "project",
+            || {
                 workflow::guided::Flow::<Project>::builder("project")
                     .version(2u32)
                     .stage(
@@ -196,8 +198,8 @@ impl workflow::guided::Guided for Project {
                         ) -> ::core::primitive::bool = <Project>::may_leave;
                         __workflow_condition
                     })
-                    .build(),
-            ))
+            },
+        )
     }
 }
 const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!(

@@ -113,6 +113,16 @@ pub enum Fault {
         /// The stage.
         stage: String,
     },
+    /// Flows that may be in stages of each other, in a circle: none of them can be built before the others.
+    #[error(
+        "the flows {} nest each other in a circle, so none can be built before the others\n  \
+         ways out: leave the last one out of `nests(..)`; or go through it as a run of its own, in a `#[workflow]` that the stage calls",
+        list(.flows)
+    )]
+    NestedInCircle {
+        /// They, in the order in which one nests the next; the last nests the first.
+        flows: Vec<String>,
+    },
     /// A migration from an older version leads to one that none leads on from.
     #[error("no migration leads on from version {version}")]
     MigrationGap {
@@ -137,11 +147,14 @@ impl Faults {
         version: u32,
         migrations: &[u32],
         asking: &[&str],
+        circles: Vec<Vec<String>>,
     ) -> Result<(), Self> {
         let mut faults = check(graph);
         faults.extend(asking.iter().map(|stage| Fault::AskedInPassing {
             stage: (*stage).to_owned(),
         }));
+        let circles = circles.into_iter();
+        faults.extend(circles.map(|flows| Fault::NestedInCircle { flows }));
         versions(version, migrations, &mut faults);
         if faults.is_empty() {
             return Ok(());
@@ -571,6 +584,7 @@ mod tests {
             // Not of the graph alone.
             Fault::AskedInPassing { .. }
             | Fault::MigrationGap { .. }
+            | Fault::NestedInCircle { .. }
             | Fault::MigrationBeyond { .. } => fault.to_string(),
         }
     }

@@ -10,8 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::described;
 use super::faults::Faults;
 use super::graph::{Exit, Graph, Node};
+use super::key::Guided;
 use super::migrate::Migrations;
 use super::nested::AnyFlow;
 use super::observing::{Analytics, Sink, Told};
@@ -161,6 +163,7 @@ impl<S> Flow<S> {
             reopens: false,
             migrations: Migrations::new(),
             nests: BTreeMap::new(),
+            circles: Vec::new(),
             analytics: None,
             sink: None,
             hooks_timeout: None,
@@ -230,6 +233,8 @@ pub struct FlowBuilder<S> {
     reopens: bool,
     migrations: Migrations,
     nests: BTreeMap<String, Arc<dyn AnyFlow>>,
+    /// The flows that could not be nested, because they are being built for this one: each with those in between.
+    circles: Vec<Vec<String>>,
     analytics: Option<Analytics<S>>,
     sink: Option<Sink>,
     hooks_timeout: Option<Duration>,
@@ -321,6 +326,17 @@ impl<S> FlowBuilder<S> {
         self
     }
 
+    /// The same, of the flow that `#[guided]` describes on this data.
+    pub fn nests_described<T: Guided>(mut self) -> Self {
+        match described::circle::<T>() {
+            Some(circle) => {
+                self.circles.push(circle);
+                self
+            }
+            None => self.nests(T::flow()),
+        }
+    }
+
     /// How the data of a guide of version `from` becomes that of the next version. Of several, those that are needed are called one after
     /// the other, each once; a guide that was migrated is recorded as such before it is seen. When one fails, the guide is not opened,
     /// and stays as it was.
@@ -377,7 +393,15 @@ impl<S> FlowBuilder<S> {
         let migrations: Vec<u32> = self.migrations.keys().copied().collect();
         let asking = self.stages.iter().filter(|stage| stage.asks_on_the_way());
         let asking: Vec<_> = asking.map(|stage| &*stage.node.name).collect();
-        Faults::of(&self.name, &graph, self.version, &migrations, &asking)?;
+        let circles = self.circles;
+        Faults::of(
+            &self.name,
+            &graph,
+            self.version,
+            &migrations,
+            &asking,
+            circles,
+        )?;
         let stages = self.stages.into_iter();
         let stages: Vec<_> = stages.map(|stage| stage.into_hooks(&self.name)).collect();
         Ok(Flow(Arc::new(Plan {

@@ -90,6 +90,7 @@ mod commands;
 mod committing;
 mod decide;
 mod deciding;
+mod described;
 mod desk;
 mod doing;
 mod faults;
@@ -112,6 +113,8 @@ mod standing;
 mod undoing;
 mod view;
 
+#[doc(hidden)]
+pub use described::described;
 pub use faults::{Fault, Faults};
 pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, UndoneWith, stage};
 pub use graph::{Exit, Graph, Node};
