@@ -286,9 +286,9 @@ impl Model {
         use Status::{Blocked, Completed, Failed, Idle, RollingBack, Waiting, Working};
         let busy = self.doing.is_some();
         Err(match (press, self.status) {
-            (Press::Start, Idle) => return Ok(()),
+            (Press::Start, Idle)
+            | (Press::Edit(_), Idle | Waiting | Working | Blocked | Failed) => return Ok(()),
             (Press::Start, _) => Refused::AlreadyStarted,
-            (Press::Edit(_), Idle | Waiting | Working | Blocked | Failed) => return Ok(()),
             (_, Working) => Refused::Busy,
             (Press::Next, Waiting)
             | (Press::Back, Waiting | Blocked | Failed)

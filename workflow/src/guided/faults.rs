@@ -584,6 +584,7 @@ mod tests {
             // Not of the graph alone.
             Fault::AskedInPassing { .. }
             | Fault::MigrationGap { .. }
+            | Fault::NestedInCircle { .. }
             | Fault::MigrationBeyond { .. } => fault.to_string(),
         }
     }
