@@ -111,7 +111,9 @@ fn stress(open_at: impl Fn(&Disk) -> RedbStore, strict: bool, time: Duration) {
         }
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                runs.iter().for_each(|run| run.look(store));
+                for run in runs.iter() {
+                    run.look(store);
+                }
                 let until = Timestamp::from_millis(9);
                 let due = wait_for(|| block_on(store.due(None, until, 100)));
                 assert!(due.len() <= runs.len());
