@@ -234,9 +234,12 @@ fn a_store_that_cannot_be_opened_again_at_once_is_not_a_closed_one() {
     let disk = Disk::default();
     let (backend, down) = (disk.clone(), Arc::new(AtomicBool::new(false)));
     let is_down = Arc::clone(&down);
-    let open = move |file| match is_down.load(Ordering::SeqCst) && file == StoreFile::Tables {
-        true => Err(io::Error::other("too many open files")),
-        false => Ok(backend.backend(file)),
+    let open = move |file| {
+        if is_down.load(Ordering::SeqCst) && file == StoreFile::Tables {
+            Err(io::Error::other("too many open files"))
+        } else {
+            Ok(backend.backend(file))
+        }
     };
     let store = RedbStore::builder().open_backend(open).unwrap();
     let owner = block_on(start(&store, "a"));
