@@ -111,7 +111,7 @@ fn stress(open_at: impl Fn(&Disk) -> RedbStore, strict: bool, time: Duration) {
         }
         scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                for run in runs.iter() {
+                for run in runs {
                     run.look(store);
                 }
                 let until = Timestamp::from_millis(9);

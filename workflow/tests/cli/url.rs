@@ -82,7 +82,7 @@ fn what_is_shown_of_a_service_is_what_is_shown_of_its_file() {
             (1, "error: there is no run `nobody`\n")
         );
         assert_eq!(at(url, &["doctor"]).code, 2);
-        let elsewhere = format!("{}nowhere", url);
+        let elsewhere = format!("{url}nowhere");
         let said = at(&elsewhere, &["list"]);
         assert_eq!(said.code, 1, "{said:?}");
     });
