@@ -156,6 +156,11 @@ const THE_COMPILERS: &[(&str, &str, &str)] = &[
     ),
     // Of what is no Rust, before the macro is asked.
     (
+        "guided/asking_types",
+        "mismatched types",
+        "both types are told, and a check or guard that is awaited is typed as one that is not",
+    ),
+    (
         "guided/item",
         "expected type, found",
         "it follows what is written, and ours has a way out",
@@ -236,10 +241,22 @@ const SHOWN_NOWHERE: &[(&str, &str)] = &[
         "an undo gives `()`",
         "the compiler tells of the function as a whole first",
     ),
+    (
+        "is not a channel that clients may send on",
+        "it is shown where feature `axum` is on, which the programs leave out",
+    ),
     ("help: end it with `.build()`", "a builder is everyday Rust"),
     ("help: end it with `.over(&history)`", "as with a builder"),
     (
         "help: add it to a flow with `.stage(..)`",
+        "as with a builder",
+    ),
+    (
+        "help: give it to `.describe(workflow, shape)`",
+        "as with a builder",
+    ),
+    (
+        "help: end it with `.into_router()`, and nest that",
         "as with a builder",
     ),
     ("help: open it with `.open()`", "as with a builder"),

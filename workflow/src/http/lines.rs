@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What [`Api::channel`](super::Api::channel) takes: a [`Channel`], which is a `static`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a channel that clients may send on",
-    label = "not a `static` channel whose types are `Send` and `Sync`"
+    label = "not a `static` channel whose types are `Send` and `Sync`",
+    note = "help: give it a reference to the channel, which is declared as `static NAME: Channel<T> = Channel::new(\"name\");`"
 )]
 pub trait Serves {
     #[doc(hidden)]
