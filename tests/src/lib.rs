@@ -1,9 +1,11 @@
 //! What the tests share: a world with a clock and a store that outlive engines, and a store with faults.
 
+pub mod disk;
 mod fault;
 pub mod fuzz;
 mod pass_on;
 pub mod program;
+pub mod scene;
 mod slow;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use workflow::Location;
 use workflow::replay::{Body, Record};
 use workflow_tests::program::{
     Branch, Broken, Cut, Features, How, Life, Node, Plan, Program, Verdict, World, cases, check,
-    live_cut_everywhere, live_in_engine, replayed,
+    live_cut_everywhere, live_in_engine, live_on_disk, replayed,
 };
 
 /// Lives a program's life, and says what happened when a law was broken.
@@ -236,6 +236,23 @@ fn a_random_program_keeps_every_law_in_engines_that_die() {
         });
     }
     let programs = cases(6_000) / 60 * Features::ALL.len() as u64;
+    assert!(
+        u64::from(engines.get()) > programs,
+        "{engines:?} engines for {programs} programs"
+    );
+}
+
+// UA-75
+#[test]
+fn a_random_program_keeps_every_law_over_a_redb_store_whose_power_fails() {
+    let engines = Cell::new(0);
+    for features in &Features::ALL {
+        check(features, cases(6_000) / 300, 3, |program, seed| {
+            engines.set(engines.get() + live_on_disk(program, seed)?);
+            Ok(())
+        });
+    }
+    let programs = cases(6_000) / 300 * Features::ALL.len() as u64;
     assert!(
         u64::from(engines.get()) > programs,
         "{engines:?} engines for {programs} programs"

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use workflow::store::conformance::Harness;
 use workflow::store::{MemoryStore, RedbStore, Store};
 
-mod store_disk;
-use store_disk::{Disk, Left};
+use workflow_tests::disk::{Disk, Left};
 
 mod memory {
     use super::*;

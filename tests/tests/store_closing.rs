@@ -17,9 +17,8 @@ use redb::StorageBackend;
 use workflow::replay::Timestamp;
 use workflow::store::{Appended, RedbStore, Store, StoreError, StoreFile};
 
-mod store_disk;
-use store_disk::scene::{block_on, open, start, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{block_on, open, start, step};
 
 /// An operation on a file at which whoever comes has to wait, but for the store's own thread.
 #[derive(Debug, Default)]

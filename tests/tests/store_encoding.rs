@@ -27,9 +27,8 @@ use workflow::store::{
     RunPatch, RunRow, Store, StoreError, StoreFile,
 };
 
-mod store_disk;
-use store_disk::scene::{block_on, create, open, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{block_on, create, open, step};
 
 mod store_samples;
 use store_samples::{

@@ -11,9 +11,8 @@ use std::time::Duration;
 use workflow::RunId;
 use workflow::store::{Appended, RedbStore, Store, StoreError, StoreFile};
 
-mod store_disk;
-use store_disk::scene::{Owner, block_on, create, open, start, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{Owner, block_on, create, open, start, step};
 
 /// Where the first frame stands, and how long its head is.
 const START: usize = 4096;

@@ -10,9 +10,8 @@ use std::fs;
 use redb::{Database, TableDefinition};
 use workflow::store::{RedbStore, Store, StoreError, StoreFile};
 
-mod store_disk;
-use store_disk::scene::{block_on, start};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{block_on, start};
 
 /// Opens a file that cannot be opened, and sees that it was left as it was.
 fn refused(path: &std::path::Path) -> StoreError {

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use workflow::store::{Appended, RedbStore, Store, StoreError};
 use workflow::{Location, RunId, Timestamp};
 
-mod store_disk;
-use store_disk::scene::{block_on, create, open, start, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{block_on, create, open, start, step};
 
 mod power {
     use super::*;

@@ -9,9 +9,8 @@ use workflow::replay::{Body, Finished, NewMessage, Payload, RunKey};
 use workflow::store::{Answer, Deleted, Deletion, Post, RedbStore, RunFilter, Store};
 use workflow::{RunId, RunState, Timestamp};
 
-mod store_disk;
-use store_disk::scene::{append, block_on, create, open, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{append, block_on, create, open, step};
 
 const TURNS: u32 = 3;
 

@@ -11,9 +11,8 @@ use workflow::replay::{Body, Message, NewMessage, Payload, RunKey};
 use workflow::store::{Answer, Appended, Delivery, NewRun, Post, RedbStore, Store};
 use workflow::{Location, RunId, Timestamp};
 
-mod store_disk;
-use store_disk::scene::{append, block_on, create, open, start, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{append, block_on, create, open, start, step};
 
 const TURNS: u32 = 4;
 

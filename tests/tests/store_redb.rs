@@ -12,9 +12,8 @@ use redb::{Database, ReadableTable, TableDefinition};
 use workflow::replay::{Body, Location, RunState, Timestamp, Waiting};
 use workflow::store::{Appended, RedbStore, RunFilter, Store, StoreError, StoreFile};
 
-mod store_disk;
-use store_disk::scene::{Owner, append, block_on, create, open, start, step};
-use store_disk::{Disk, Left};
+use workflow_tests::disk::{Disk, Left};
+use workflow_tests::scene::{Owner, append, block_on, create, open, start, step};
 
 mod on_tokio {
     use super::*;

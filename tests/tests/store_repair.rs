@@ -5,15 +5,13 @@
     reason = "what is not as it should be fails the test"
 )]
 
-mod store_disk;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::Database;
-use store_disk::scene::{block_on, open, start};
-use store_disk::{Disk, Left};
 use workflow::store::{Store, StoreFile};
+use workflow_tests::disk::{Disk, Left};
+use workflow_tests::scene::{block_on, open, start};
 
 /// Whether the file would have to be read through if the process were killed now.
 fn needs_repair(disk: &Disk) -> bool {

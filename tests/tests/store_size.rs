@@ -15,9 +15,8 @@ use workflow::store::encoding::{encode_record, encode_row};
 use workflow::store::{Append, Deleted, Deletion, RedbStore, RunFilter, Store};
 use workflow::{Engine, Failure, Retention, workflow};
 
-mod store_disk;
-use store_disk::scene::{Owner, append, block_on, create, open, start, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{Owner, append, block_on, create, open, start, step};
 
 const PAYLOAD: usize = 100;
 const WAVE: usize = 1_000;

@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 use workflow::replay::{Payload, RunKey, Timestamp};
 use workflow::store::{Appended, Post, RedbStore, RunFilter, Store};
 
-mod store_disk;
-use store_disk::scene::{Owner, block_on, open, start, step};
-use store_disk::{Disk, Fault, Left};
+use workflow_tests::disk::{Disk, Fault, Left};
+use workflow_tests::scene::{Owner, block_on, open, start, step};
 
 /// A run, and what its owner knows of it.
 struct Run {

@@ -11,9 +11,8 @@ use redb::StorageBackend;
 use workflow::store::{Appended, RedbStore, RunFilter, Store, StoreError, StoreFile};
 use workflow::{Engine, Failure, RunId, step, workflow};
 
-mod store_disk;
-use store_disk::scene::{block_on, open, start, step as one};
-use store_disk::{Disk, Left};
+use workflow_tests::disk::{Disk, Left};
+use workflow_tests::scene::{block_on, open, start, step as one};
 
 /// A disk with so much room for each file.
 #[derive(Debug)]

@@ -7,9 +7,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use workflow::replay::{Message, NewMessage, RunId, RunKey};
 use workflow::store::{Append, Appended, BoxFuture, Delivery, Loaded, RunRow, Store, StoreError};
-use workflow::{Engine, MemoryStore, Timestamp, TokioClock};
+use workflow::{Engine, MemoryStore, Record, Timestamp, TokioClock};
 
 use super::ast::Program;
+use super::ground::{Ground, OnDisk, Sudden};
 use super::post;
 use super::random::Random;
 use super::walk::{Interpreted, Interpreter, Offspring};
@@ -19,6 +20,8 @@ use super::{drive, life};
 /// How a process ends, if not by itself.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
+    /// The power fails at the so-manieth operation of the disk.
+    Dark(u64),
     /// The store dies at the so-manieth append: before it is written, or after.
     Dies { append: u64, written: bool },
     /// The process is killed at an instant.
@@ -37,7 +40,18 @@ enum Fate {
 /// # Panics
 /// When no runtime can be made.
 pub fn live_in_engine(program: &Program, seed: u64) -> Result<u32, (Broken, String)> {
-    live(program, seed, fate)
+    live::<MemoryStore>(program, seed, fate::<MemoryStore>)
+}
+
+/// The same over a redb store: processes are killed, and the power fails between any two operations of the disk and within them.
+///
+/// # Errors
+/// The law that was broken first, and what happened.
+///
+/// # Panics
+/// When no runtime can be made, or what was left cannot be opened.
+pub fn live_on_disk(program: &Program, seed: u64) -> Result<u32, (Broken, String)> {
+    live::<OnDisk>(program, seed, fate::<OnDisk>)
 }
 
 /// Runs a program in an engine that dies at each of its commits, before it and after it, and is killed at each millisecond; then
@@ -54,14 +68,14 @@ pub fn live_cut_everywhere(program: &Program, seed: u64) -> Result<u32, (Broken,
     let kills = (0..25).map(|millis| Fate::Killed(Duration::from_millis(millis)));
     let mut engines = 0;
     for first in commits.chain(kills) {
-        engines += live(program, seed, |_, engines| {
+        engines += live::<MemoryStore>(program, seed, |_, engines| {
             if engines == 1 { first } else { Fate::Spared }
         })?;
     }
     Ok(engines)
 }
 
-fn live(
+fn live<G: Ground>(
     program: &Program,
     seed: u64,
     fate: impl Fn(&mut Random, u32) -> Fate,
@@ -72,7 +86,7 @@ fn live(
         program: program.clone(),
         world: Arc::clone(&world),
     };
-    let mut kept = MemoryStore::new();
+    let mut kept = G::fresh();
     let mut engines = 0;
     loop {
         engines += 1;
@@ -106,13 +120,17 @@ fn live(
     }
 }
 
-fn fate(random: &mut Random, engines: u32) -> Fate {
+fn fate<G: Ground>(random: &mut Random, engines: u32) -> Fate {
     let millis = |random: &mut Random| {
         let longest = *random.pick(&[20, 200, 4_000]);
         Duration::from_millis(random.below(longest))
     };
     match random.below(10) {
         _ if engines > 8 => Fate::Spared,
+        0..4 if G::HAS_POWER => {
+            let most = *random.pick(&[4, 20, 100]);
+            Fate::Dark(random.below(most))
+        }
         0..5 => Fate::Dies {
             append: random.within(1, 8),
             written: random.percent(50),
@@ -123,7 +141,11 @@ fn fate(random: &mut Random, engines: u32) -> Fate {
 }
 
 /// One process. The run's answer, if it came to its end.
-async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate) -> Option<String> {
+async fn incarnation<G: Ground>(
+    interpreter: &Interpreter,
+    store: &Arc<Faulty<G>>,
+    fate: Fate,
+) -> Option<String> {
     let world = &interpreter.world;
     let clock = TokioClock::starting_at(world.now());
     world.set_clock(Some(clock));
@@ -134,8 +156,12 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
         .state(interpreter.clone())
         .clock(clock)
         .build()
-        .await
-        .expect("an engine");
+        .await;
+    // Without power there is none.
+    let Ok(engine) = engine else {
+        assert!(store.inner.is_dark(), "{engine:?}");
+        return None;
+    };
     let run = async {
         let handle = match engine.start("run", Interpreted::call()).await {
             Ok(handle) => handle,
@@ -150,14 +176,15 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
     let time = match fate {
         Fate::Killed(time) | Fate::ShutDown(time) => time,
         // Longer than anything that goes on by itself.
-        Fate::Dies { .. } | Fate::Spared => Duration::from_secs(100_000),
+        Fate::Dark(_) | Fate::Dies { .. } | Fate::Spared => Duration::from_secs(100_000),
     };
     let ended = tokio::select! {
         ended = run => Some(ended),
         () = send(&engine, store) => None,
         () = store.died.notified() => None,
+        () = store.watch() => None,
         () = tokio::time::sleep(time) => {
-            if let Fate::Dies { .. } | Fate::Spared = fate {
+            if let Fate::Dark(_) | Fate::Dies { .. } | Fate::Spared = fate {
                 world.broke(Law::Stuck, "a day has passed, and the run goes on");
             }
             None
@@ -178,13 +205,13 @@ async fn incarnation(interpreter: &Interpreter, store: &Arc<Faulty>, fate: Fate)
 }
 
 /// Sends to the run: now and then, as long as others have something to say; after that what it waits for.
-async fn send(engine: &Engine, store: &Arc<Faulty>) {
+async fn send<G: Ground>(engine: &Engine, store: &Arc<Faulty<G>>) {
     let world = &store.world;
     let mut idle = 1;
     loop {
         let millis = lock(&store.random).below(40) * idle;
         tokio::time::sleep(Duration::from_millis(millis)).await;
-        if lock(&store.left).is_some() {
+        if lock(&store.left).is_some() || store.inner.is_dark() {
             std::future::pending::<()>().await;
         }
         let inner = &store.inner;
@@ -222,7 +249,7 @@ async fn send(engine: &Engine, store: &Arc<Faulty>) {
     }
 }
 
-fn judge_end(interpreter: &Interpreter, kept: &MemoryStore, answer: &str) {
+fn judge_end(interpreter: &Interpreter, kept: &dyn Store, answer: &str) {
     let world = &interpreter.world;
     world.finished();
     judge_mail(world, kept);
@@ -247,7 +274,7 @@ fn judge_end(interpreter: &Interpreter, kept: &MemoryStore, answer: &str) {
 }
 
 /// Where each message is, and whether the run is due when it has to be.
-fn judge_mail(world: &World, kept: &MemoryStore) {
+fn judge_mail(world: &World, kept: &dyn Store) {
     let Some(row) = row(kept) else { return };
     let loaded = drive::read(kept.load(row.key));
     let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
@@ -258,15 +285,15 @@ fn judge_mail(world: &World, kept: &MemoryStore) {
 }
 
 /// The run's row.
-fn row(store: &MemoryStore) -> Option<RunRow> {
+fn row(store: &dyn Store) -> Option<RunRow> {
     let id = RunId::new("run").expect("a valid id");
     drive::read(store.find(&id))
 }
 
 /// A store that is slow, fails, and dies.
 #[derive(Debug)]
-struct Faulty {
-    inner: MemoryStore,
+struct Faulty<G> {
+    inner: G,
     world: Arc<World>,
     random: Mutex<Random>,
     fate: Fate,
@@ -274,12 +301,15 @@ struct Faulty {
     /// The batch that was told of last.
     told: Mutex<(u64, u64)>,
     /// What it left when it died.
-    left: Mutex<Option<MemoryStore>>,
+    left: Mutex<Option<G>>,
     died: Notify,
 }
 
-impl Faulty {
-    fn new(inner: MemoryStore, world: &Arc<World>, seed: u64, fate: Fate) -> Self {
+impl<G: Ground> Faulty<G> {
+    fn new(inner: G, world: &Arc<World>, seed: u64, fate: Fate) -> Self {
+        if let Fate::Dark(operations) = fate {
+            inner.lose_power(operations);
+        }
         Self {
             inner,
             world: Arc::clone(world),
@@ -293,9 +323,31 @@ impl Faulty {
     }
 
     /// What one would find who opened it again.
-    fn left(&self) -> MemoryStore {
+    fn left(&self) -> G {
         let left = lock(&self.left).take();
-        left.unwrap_or_else(|| self.inner.crash())
+        left.unwrap_or_else(|| self.after())
+    }
+
+    fn after(&self) -> G {
+        let mut random = lock(&self.random);
+        let loses_power = self.inner.is_dark() || random.percent(30);
+        self.inner.after(if loses_power {
+            Sudden::PowerCut(random.number())
+        } else {
+            Sudden::Kill
+        })
+    }
+
+    /// Waits until the power has failed where nobody asked the store for anything.
+    async fn watch(&self) {
+        let mut wait = Duration::from_millis(10);
+        loop {
+            tokio::time::sleep(wait).await;
+            if self.inner.is_dark() {
+                return;
+            }
+            wait = (wait * 2).min(Duration::from_secs(100));
+        }
     }
 
     async fn pause(&self) {
@@ -316,8 +368,10 @@ impl Faulty {
     }
 
     async fn die(&self) {
-        let left = self.inner.crash();
-        lock(&self.left).get_or_insert(left);
+        if lock(&self.left).is_none() {
+            let left = self.after();
+            lock(&self.left).get_or_insert(left);
+        }
         self.died.notify_one();
         std::future::pending::<()>().await;
     }
@@ -328,9 +382,10 @@ impl Faulty {
         }
         let mine = (append.epoch, append.number);
         // A child's are not watched.
+        let inner = &self.inner;
         let is_child = match &append.create {
             Some(new) => new.parent.is_some(),
-            None => row(&self.inner).is_none_or(|row| row.key != append.run),
+            None => row(inner).is_none_or(|row| row.key != append.run),
         };
         if !is_child && std::mem::replace(&mut *lock(&self.told), mine) != mine {
             self.world.closed(&append.records);
@@ -339,19 +394,27 @@ impl Faulty {
         self.fails("before writing")?;
         let this = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
         let dies = |when| matches!(self.fate, Fate::Dies { append, written } if append == this && written == when);
-        if dies(false) {
+        if dies(false) || self.inner.is_dark() {
             self.die().await;
         }
-        let before = drive::read(self.inner.load(append.run));
-        let answer = self.inner.append(append.clone()).await?;
-        if answer == Appended::Applied && !is_child {
-            self.world.landed(&append.records, &append.deletes);
-            let before = before.map(|loaded| loaded.history).unwrap_or_default();
-            let inbox = post::inbox(&self.inner, append.run);
-            self.world.took(&append, &inbox);
-            if let Err(what) = self.world.post.landed(&self.inner, &before, &append) {
-                self.world.broke(Law::Message, what);
+        let before = drive::read(inner.load(append.run));
+        let before = before.map(|loaded| loaded.history).unwrap_or_default();
+        let answer = match inner.append(append.clone()).await {
+            Err(_) if self.inner.is_dark() => {
+                // Nobody knows whether it is there before the power is back.
+                let left = self.after();
+                let there = drive::read(left.row(append.run));
+                if !is_child && there.is_some_and(|row| row.last_append == mine) {
+                    self.landed(&append, &before, &left);
+                }
+                lock(&self.left).get_or_insert(left);
+                self.die().await;
+                unreachable!("who has died does nothing any more")
             }
+            answer => answer?,
+        };
+        if answer == Appended::Applied && !is_child {
+            self.landed(&append, &before, inner);
         }
         if dies(true) {
             self.die().await;
@@ -360,9 +423,18 @@ impl Faulty {
         self.fails("after writing")?;
         Ok(answer)
     }
+
+    /// A batch of the run is durable.
+    fn landed(&self, append: &Append, before: &[Record], store: &dyn Store) {
+        self.world.landed(&append.records, &append.deletes);
+        self.world.took(append, &post::inbox(store, append.run));
+        if let Err(what) = self.world.post.landed(store, before, append) {
+            self.world.broke(Law::Message, what);
+        }
+    }
 }
 
-impl Store for Faulty {
+impl<G: Ground> Store for Faulty<G> {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(self.write(append))
     }

@@ -12,6 +12,7 @@ mod drive;
 mod edit;
 
 mod generate;
+mod ground;
 mod life;
 mod post;
 mod random;
@@ -22,7 +23,7 @@ mod world;
 
 pub use ast::{Branch, Carried, How, Node, Program, Wants};
 
-pub use chaos::{live_cut_everywhere, live_in_engine};
+pub use chaos::{live_cut_everywhere, live_in_engine, live_on_disk};
 pub use drive::{Cut, Drive, End};
 
 pub use edit::{Edit, edited};

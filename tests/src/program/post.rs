@@ -12,8 +12,7 @@ use workflow::store::{
     Post, RunFilter, RunPatch, RunRow, Store, encoding,
 };
 use workflow::{
-    Channel, Failure, FailureKind, Location, MemoryStore, Payload, Record, RunId, RunState,
-    Timestamp,
+    Channel, Failure, FailureKind, Location, Payload, Record, RunId, RunState, Timestamp,
 };
 
 use super::ast::Wants;
@@ -116,19 +115,19 @@ impl PostOffice {
     }
 
     /// Somebody sends something.
-    pub(super) fn send(&self, store: &MemoryStore, random: &mut Random, at: Timestamp) {
+    pub(super) fn send(&self, store: &dyn Store, random: &mut Random, at: Timestamp) {
         let channel = *random.pick(&["a", "a", "a", "b", "b", "c", "ask"]);
         let message = self.next(channel, !random.percent(12));
         self.deliver(store, message, at);
     }
 
     /// Somebody sends what the run waits for.
-    pub(super) fn feed(&self, store: &MemoryStore, channel: &str, at: Timestamp) {
+    pub(super) fn feed(&self, store: &dyn Store, channel: &str, at: Timestamp) {
         let message = self.next(channel, true);
         self.deliver(store, message, at);
     }
 
-    fn deliver(&self, store: &MemoryStore, message: NewMessage, at: Timestamp) {
+    fn deliver(&self, store: &dyn Store, message: NewMessage, at: Timestamp) {
         let id = message.id;
         let keep_until = at.after(KEPT);
         let delivery = now(store.deliver(&new_run().id, message, at, keep_until));
@@ -145,7 +144,7 @@ impl PostOffice {
     /// A batch is durable. `before` is what was recorded before it. What is wrong with it, if anything is.
     pub(super) fn landed(
         &self,
-        store: &MemoryStore,
+        store: &dyn Store,
         before: &[Record],
         append: &Append,
     ) -> Result<(), String> {
@@ -204,7 +203,7 @@ impl PostOffice {
     /// Every message is in exactly one of the inbox, a record, the dead letters; and where it was.
     pub(super) fn judge(
         &self,
-        store: &MemoryStore,
+        store: &dyn Store,
         run: RunKey,
         history: &[Record],
     ) -> Result<(), String> {
@@ -248,7 +247,7 @@ impl PostOffice {
 }
 
 /// Each request whose reply is recorded has an answer.
-fn answered(store: &MemoryStore, history: &[Record]) -> Result<(), String> {
+fn answered(store: &dyn Store, history: &[Record]) -> Result<(), String> {
     for record in history {
         let Body::Taken(messages) = &record.body else {
             continue;
@@ -288,11 +287,11 @@ fn parted(at: &Location) -> Option<(Location, String)> {
     Some((scope, (*name).to_owned()))
 }
 
-pub(super) fn inbox(store: &MemoryStore, run: RunKey) -> Vec<Message> {
+pub(super) fn inbox(store: &dyn Store, run: RunKey) -> Vec<Message> {
     read(store.inbox(run, 0, usize::MAX))
 }
 
-fn letters(store: &MemoryStore, run: RunKey) -> Vec<DeadLetter> {
+fn letters(store: &dyn Store, run: RunKey) -> Vec<DeadLetter> {
     read(store.dead_letters(run, 0, usize::MAX))
 }
 
@@ -306,7 +305,7 @@ pub(super) fn is_readable(message: &Message) -> bool {
 }
 
 /// The children that have not ended.
-pub(super) fn children(store: &MemoryStore) -> Vec<RunRow> {
+pub(super) fn children(store: &dyn Store) -> Vec<RunRow> {
     let all: Page = read(store.list(&RunFilter {
         limit: usize::MAX,
         ..RunFilter::default()
@@ -317,13 +316,13 @@ pub(super) fn children(store: &MemoryStore) -> Vec<RunRow> {
 }
 
 /// Whether the child that a run has at a location has ended.
-pub(super) fn has_ended(store: &MemoryStore, parent: &RunId, at: &Location) -> bool {
+pub(super) fn has_ended(store: &dyn Store, parent: &RunId, at: &Location) -> bool {
     let row: Option<RunRow> = read(store.find(&RunId::child(parent, at, 0)));
     row.is_some_and(|row| row.state.is_final())
 }
 
 /// Ends a child as its code would have ended it.
-pub(super) fn end_child(store: &MemoryStore, child: &RunRow, at: Timestamp) {
+pub(super) fn end_child(store: &dyn Store, child: &RunRow, at: Timestamp) {
     let loaded: Option<Loaded> = read(store.load(child.key));
     let history = loaded.map(|loaded| loaded.history).unwrap_or_default();
     let arg = history.first().and_then(|record| match &record.body {
@@ -399,7 +398,7 @@ pub(super) fn incoming(message: Message) -> Incoming {
 }
 
 /// What a run does to others, as a store is asked for it.
-pub(super) fn posted(store: &MemoryStore, sent: Sent, now: Timestamp) -> Post {
+pub(super) fn posted(store: &dyn Store, sent: Sent, now: Timestamp) -> Post {
     match sent {
         Sent::Message { to, message } => Post::Message {
             to,

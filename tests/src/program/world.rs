@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workflow::replay::{AttemptState, Body, Message, Opened, Segment, Waiting};
+use workflow::store::Store;
 use workflow::store::{Append, RunRow};
-use workflow::{Clock, FailureKind, Location, MemoryStore, Record, Timestamp, TokioClock};
+use workflow::{Clock, FailureKind, Location, Record, Timestamp, TokioClock};
 
 use super::ast::{How, Node, Program, Wants};
 use super::post::{self, PostOffice};
@@ -619,7 +620,7 @@ impl World {
     }
 
     /// A run that is not due waits for nothing that is there.
-    pub(super) fn judge_wake(&self, row: &RunRow, store: &MemoryStore) {
+    pub(super) fn judge_wake(&self, row: &RunRow, store: &dyn Store) {
         if row.state.is_final() || post::is_due(row, self.now()) {
             return;
         }

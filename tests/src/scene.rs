@@ -7,17 +7,23 @@ use workflow::store::{
     Append, Appended, InboxChange, NewRun, RedbStore, RunPatch, Store, StoreError,
 };
 
-use super::Disk;
+use crate::disk::Disk;
 
+/// Who drives a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Owner {
-    pub(crate) run: RunKey,
-    pub(crate) epoch: u64,
-    pub(crate) number: u64,
-    pub(crate) seq: u64,
+pub struct Owner {
+    /// The run.
+    pub run: RunKey,
+    /// In which epoch it owns it.
+    pub epoch: u64,
+    /// Of its last batch.
+    pub number: u64,
+    /// Of its last record.
+    pub seq: u64,
 }
 
-pub(crate) fn append(owner: &mut Owner, body: Body, name: &str) -> Append {
+/// A batch of one record.
+pub fn append(owner: &mut Owner, body: Body, name: &str) -> Append {
     let record = Record {
         seq: owner.seq + 1,
         at: Timestamp::from_millis(1),
@@ -46,11 +52,16 @@ pub(crate) fn append(owner: &mut Owner, body: Body, name: &str) -> Append {
     }
 }
 
-pub(crate) fn step(owner: &mut Owner, name: &str) -> Append {
+/// A batch with the outcome of a step.
+pub fn step(owner: &mut Owner, name: &str) -> Append {
     append(owner, Body::Closed(Payload::json("1")), name)
 }
 
-pub(crate) fn create(store: &RedbStore, id: &str) -> (Owner, Append) {
+/// The batch that creates a run, and who will own it.
+///
+/// # Panics
+/// When `id` is none.
+pub fn create(store: &RedbStore, id: &str) -> (Owner, Append) {
     let mut owner = Owner {
         run: store.allocate(),
         epoch: store.identity().boot,
@@ -59,7 +70,7 @@ pub(crate) fn create(store: &RedbStore, id: &str) -> (Owner, Append) {
     };
     let mut append = step(&mut owner, "begin");
     append.create = Some(NewRun {
-        id: RunId::new(id).unwrap(),
+        id: RunId::new(id).expect("a valid id"),
         workflow: "w".to_owned(),
         parent: None,
         detached: false,
@@ -67,17 +78,29 @@ pub(crate) fn create(store: &RedbStore, id: &str) -> (Owner, Append) {
     (owner, append)
 }
 
-pub(crate) async fn start(store: &RedbStore, id: &str) -> Owner {
+/// Creates a run.
+///
+/// # Panics
+/// When the store refuses.
+pub async fn start(store: &RedbStore, id: &str) -> Owner {
     let (owner, append) = create(store, id);
-    assert_eq!(store.append(append).await.unwrap(), Appended::Applied);
+    assert_eq!(
+        store.append(append).await.expect("a store that works"),
+        Appended::Applied
+    );
     owner
 }
 
-pub(crate) fn open(disk: &Disk) -> Result<RedbStore, StoreError> {
+/// Opens the store on a disk.
+///
+/// # Errors
+/// As opening does.
+pub fn open(disk: &Disk) -> Result<RedbStore, StoreError> {
     let disk = disk.clone();
     RedbStore::builder().open_backend(move |file| Ok(disk.backend(file)))
 }
 
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// Waits, where there is no runtime.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     workflow::store::conformance::block_on(future)
 }

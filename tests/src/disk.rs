@@ -1,7 +1,5 @@
 //! A disk in memory that can lose its power between any two operations.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -9,11 +7,9 @@ use std::thread::{self, ThreadId};
 use redb::StorageBackend;
 use workflow::store::StoreFile;
 
-pub(crate) mod scene;
-
 /// The disk, with the files of one store. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Disk(Arc<Mutex<Image>>);
+pub struct Disk(Arc<Mutex<Image>>);
 
 #[derive(Debug, Default)]
 struct Image {
@@ -46,7 +42,7 @@ const SECTOR: usize = 512;
 
 /// What happens at an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It and all that follow fail.
     PowerCut,
     /// It fails; the next one works.
@@ -59,7 +55,7 @@ pub(crate) enum Fault {
 
 /// What of the unsynced writes a power cut leaves.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Left {
+pub enum Left {
     /// Nothing.
     Nothing,
     /// All.
@@ -70,7 +66,8 @@ pub(crate) enum Left {
 
 impl Disk {
     /// What one would find after the power came back.
-    pub(crate) fn after_power_cut(&self, left: Left) -> Self {
+    #[must_use]
+    pub fn after_power_cut(&self, left: Left) -> Self {
         let image = self.lock();
         let mut dice = Dice(match left {
             Left::Some(seed) => seed | 1,
@@ -84,40 +81,49 @@ impl Disk {
     }
 
     /// Makes the operation that is `after` from now fail.
-    pub(crate) fn fault(&self, after: u64, fault: Fault) {
+    pub fn fault(&self, after: u64, fault: Fault) {
         let mut image = self.lock();
         image.fault = Some((image.done + after, fault));
     }
 
-    pub(crate) fn done(&self) -> u64 {
+    /// How many operations there were.
+    #[must_use]
+    pub fn done(&self) -> u64 {
         self.lock().done
     }
 
-    pub(crate) fn syncs(&self) -> u64 {
+    /// How many syncs there were.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
         self.lock().syncs
     }
 
     /// Who synced last.
-    pub(crate) fn synced_by(&self) -> Option<ThreadId> {
+    #[must_use]
+    pub fn synced_by(&self) -> Option<ThreadId> {
         self.lock().synced_by
     }
 
     /// How many operations failed.
-    pub(crate) fn failed(&self) -> u64 {
+    #[must_use]
+    pub fn failed(&self) -> u64 {
         self.lock().failed
     }
 
-    pub(crate) fn bytes(&self, file: StoreFile) -> Vec<u8> {
+    /// What a file has in it now.
+    #[must_use]
+    pub fn bytes(&self, file: StoreFile) -> Vec<u8> {
         self.lock().file(file).live.clone()
     }
 
     /// Somebody removes a file.
-    pub(crate) fn remove(&self, file: StoreFile) {
+    pub fn remove(&self, file: StoreFile) {
         *self.lock().file(file) = Bytes::default();
     }
 
     /// A disk on which these are the files.
-    pub(crate) fn of(tables: Vec<u8>, log: Vec<u8>) -> Self {
+    #[must_use]
+    pub fn of(tables: Vec<u8>, log: Vec<u8>) -> Self {
         Self(Arc::new(Mutex::new(Image {
             tables: Bytes::of(tables),
             log: Bytes::of(log),
@@ -125,7 +131,9 @@ impl Disk {
         })))
     }
 
-    pub(crate) fn backend(&self, file: StoreFile) -> impl StorageBackend + use<> {
+    /// One of its files, for a store to be opened on.
+    #[must_use]
+    pub fn backend(&self, file: StoreFile) -> impl StorageBackend + use<> {
         Backend(self.clone(), file)
     }
 
@@ -183,9 +191,13 @@ impl Bytes {
     }
 }
 
+fn place(offset: u64) -> usize {
+    usize::try_from(offset).expect("the file is in memory")
+}
+
 /// Writes those sectors that the dice say.
 fn tear(offset: u64, data: &[u8], dice: &mut Dice, bytes: &mut Vec<u8>) {
-    let start = usize::try_from(offset).unwrap();
+    let start = place(offset);
     let first = SECTOR - start % SECTOR;
     let (head, rest) = data.split_at(first.min(data.len()));
     let mut at = offset;
@@ -226,9 +238,9 @@ impl Image {
 impl Change {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Length(len) => bytes.resize(usize::try_from(*len).unwrap(), 0),
+            Self::Length(len) => bytes.resize(place(*len), 0),
             Self::Write(offset, data) => {
-                let start = usize::try_from(*offset).unwrap();
+                let start = place(*offset);
                 let end = start + data.len();
                 if bytes.len() < end {
                     bytes.resize(end, 0);
@@ -249,7 +261,7 @@ impl StorageBackend for Backend {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let mut image = self.0.lock();
-        let start = usize::try_from(offset).unwrap();
+        let start = place(offset);
         let bytes = image
             .file(self.1)
             .live
