@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use workflow::Location;
 use workflow::replay::{Body, Record};
 use workflow_tests::program::{
-    Branch, Broken, Cut, Features, How, Life, Node, Plan, Program, Verdict, World, cases, check,
-    live_cut_everywhere, live_in_engine, live_on_disk, replayed,
+    Branch, Broken, Cut, Features, How, Life, Node, Plan, Program, Random, Verdict, World, cases,
+    check, live_cut_everywhere, live_in_engine, live_on_disk, replayed,
 };
 
 /// Lives a program's life, and says what happened when a law was broken.
@@ -240,6 +240,123 @@ fn a_random_program_keeps_every_law_in_engines_that_die() {
         u64::from(engines.get()) > programs,
         "{engines:?} engines for {programs} programs"
     );
+}
+
+fn named(name: &'static str, body: Vec<Node>) -> Branch {
+    Branch { name, body }
+}
+
+/// Tries every order in which things can happen to this program: bodies end, batches are written, deadlines pass, the store fails
+/// or the run leaves memory (`exceptions` times); and in each order a kill at each instant. How many orders there are, and lives.
+fn in_all_orders(program: &Program, exceptions: u32) -> (u64, u64) {
+    let (mut orders, mut lives) = (0, 0);
+    let mut schedule = Random::exploring(exceptions);
+    loop {
+        let mut live = |schedule: Random, plan| {
+            let mut life = Life::scheduled(program, 1, true, schedule);
+            let verdict = life.live(plan);
+            lives += 1;
+            let broken = |broken| {
+                panic!(
+                    "{plan:?} of order {orders}:\n{program}\n{}\n{broken}",
+                    life.world().told()
+                )
+            };
+            (verdict.unwrap_or_else(broken), life.into_schedule())
+        };
+        let (whole, after) = live(schedule, Plan::Whole);
+        for instant in 0..whole.instants {
+            live(after.again(), Plan::Once(instant));
+        }
+        schedule = after;
+        orders += 1;
+        if !schedule.next_path() {
+            return (orders, lives);
+        }
+    }
+}
+
+#[test]
+fn a_small_join_or_race_keeps_every_law_in_all_orders_of_what_can_happen() {
+    let join = |name, branches| Node::Join {
+        name,
+        branches,
+        caught: false,
+    };
+    let race = |name, branches| Node::Race {
+        name,
+        branches,
+        caught: false,
+    };
+    let sleep = |name| Node::Sleep(name, 5);
+    let two = || vec![named("x", vec![step("a")]), named("y", vec![step("b")])];
+    let often = if cases(6_000) > 6_000 { 2 } else { 1 };
+    let programs = [
+        (often, vec![join("j", two()), step("last")]),
+        (often, vec![race("r", two()), step("last")]),
+        (
+            0,
+            vec![join(
+                "j",
+                vec![
+                    named("x", vec![step("a")]),
+                    named("y", vec![step("b")]),
+                    named("z", vec![step("c")]),
+                ],
+            )],
+        ),
+        (
+            0,
+            vec![race(
+                "r",
+                vec![
+                    named("x", vec![step("a"), step("a2")]),
+                    named("y", vec![step("b"), step("b2")]),
+                ],
+            )],
+        ),
+        (
+            1,
+            vec![
+                race(
+                    "r",
+                    vec![named("x", vec![step("a")]), named("late", vec![sleep("s")])],
+                ),
+                step("last"),
+            ],
+        ),
+        (
+            0,
+            vec![join(
+                "j",
+                vec![
+                    named("x", vec![race("r", two())]),
+                    named("y", vec![step("c")]),
+                ],
+            )],
+        ),
+        (
+            0,
+            vec![
+                race(
+                    "r",
+                    vec![
+                        named("x", vec![join("j", two())]),
+                        named("y", vec![step("c")]),
+                    ],
+                ),
+                step("last"),
+            ],
+        ),
+    ];
+    for (exceptions, nodes) in programs {
+        let program = Program::new(nodes);
+        let (orders, lives) = in_all_orders(&program, exceptions);
+        assert!(
+            orders > 50 && lives > orders * 10,
+            "{orders} orders, {lives} lives of\n{program}"
+        );
+    }
 }
 
 // UA-75

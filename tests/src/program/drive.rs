@@ -360,7 +360,7 @@ impl<'d> Drive<'d> {
         };
         let timer = self.world.next_timer();
         let due = [deadline, timer].into_iter().flatten().min();
-        let writes = u64::from(self.writing.is_some()) * 2;
+        let writes = u64::from(self.writing.is_some()) * self.random.times(2);
         let grace = u64::from(self.draining && self.writing.is_none());
         // A clock that is slow lets bodies end first.
         let ticks = u64::from(due.is_some());
@@ -384,7 +384,11 @@ impl<'d> Drive<'d> {
         } else if choice < working as u64 + writes {
             self.write()?;
         } else if choice < working as u64 + writes + ticks {
-            let late = *self.random.pick(&[0, 0, 0, 1, 7]);
+            let late = if self.random.explores() {
+                0
+            } else {
+                *self.random.pick(&[0, 0, 0, 1, 7])
+            };
             let due = due.unwrap_or_default().after(Duration::from_millis(late));
             self.world.set_now(due);
             self.world.trace(|| format!("it is {due}"));

@@ -60,20 +60,30 @@ pub struct Life {
 impl Life {
     /// A run of this program that has not begun. `fresh`: each entry of a body gives another value.
     pub fn new(program: &Program, seed: u64, fresh: bool) -> Self {
+        let mut life = Self::scheduled(program, seed, fresh, Random::new(seed));
+        // Some are sent before it is started.
+        life.mail(25);
+        life
+    }
+
+    /// A run to which nobody sends anything, with what happens in this order.
+    pub fn scheduled(program: &Program, seed: u64, fresh: bool, random: Random) -> Self {
         let store = MemoryStore::new();
         let key = store.allocate();
-        let mut life = Self {
+        Self {
             interpreter: Interpreter {
                 program: program.clone(),
                 world: Arc::new(World::new(program, seed, fresh)),
             },
             store,
             key,
-            random: Random::new(seed),
-        };
-        // Some are sent before it is started.
-        life.mail(25);
-        life
+            random,
+        }
+    }
+
+    /// What happened in which order.
+    pub fn into_schedule(self) -> Random {
+        self.random
     }
 
     /// The world it runs in.
@@ -143,7 +153,7 @@ impl Life {
 
     /// Drives it once, until it ends, rests, or is cut off.
     pub fn drive(&mut self, cut: Cut) -> (End, u64) {
-        self.drive_with(cut, true)
+        self.drive_with(cut, !self.random.explores())
     }
 
     fn drive_with(&mut self, cut: Cut, outside: bool) -> (End, u64) {
