@@ -3,7 +3,8 @@
 //! ```text
 //! cargo bench -p workflow --bench durable               the whole, some minutes
 //! cargo bench -p workflow --bench durable -- --quick    under a minute
-//! cargo bench -p workflow --bench durable -- sleeping   one section, or several: sequential concurrent replay preflight ageing beside sleeping
+//! cargo bench -p workflow --bench durable -- sleeping   one section, or several: sequential concurrent tails replay preflight ageing
+//!                                                       beside waking sleeping
 //! ```
 //!
 //! Everything is measured in one process, at full durability, in turns: read the ratios, since the figures are those of
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use disk::{Log, Redb};
 use ours::Ours;
-use table::{Table, median};
+use table::{Table, median, quantile};
 
 /// How much is done.
 struct Size {
@@ -95,13 +96,15 @@ fn in_a_process_of_its_own(section: &str) {
 
 type Section = fn(&Size, &Path);
 
-const SECTIONS: [(&str, Section); 7] = [
+const SECTIONS: [(&str, Section); 9] = [
     ("sequential", sequential),
     ("concurrent", concurrent),
+    ("tails", tails),
     ("replay", replay),
     ("preflight", preflight),
     ("ageing", ageing),
     ("beside", beside),
+    ("waking", waking),
     (SLEEPING, sleeping),
 ];
 
@@ -144,6 +147,66 @@ fn concurrent(size: &Size, dir: &Path) {
             .row("steps", || ours.steps(runs, each))
             .measure(size.rounds);
     }
+}
+
+/// The slow ones: of steps, while what was committed is folded, and of other tasks, while a run is replayed.
+fn tails(size: &Size, dir: &Path) {
+    let ours = Ours::open(&dir.join("tails.redb"));
+    let rounds: Vec<_> = (0..size.rounds.min(3))
+        .map(|_| {
+            // More than is committed between two folds.
+            let times = ours.latencies(64, size.crowd / 32);
+            (quantile(&times, 0.5), quantile(&times, 0.99))
+        })
+        .collect();
+    let of = |pick: fn(&(f64, f64)) -> f64| median(&rounds.iter().map(pick).collect::<Vec<_>>());
+    println!("\n### A step as its workflow sees it, 64 runs at once\n\n| | us |\n| --- | ---: |");
+    println!("| median | {:.0} |", of(|round| round.0));
+    println!("| 99th percentile | {:.0} |", of(|round| round.1));
+    println!(
+        "| the latter to the former | {:.2}x |",
+        of(|round| round.1 / round.0)
+    );
+    println!("\n### Another task while a run is replayed\n\n| | at most ms late |\n| --- | ---: |");
+    for n in [1_000, 10_000, 100_000] {
+        if n <= size.longest_replay {
+            let most = (0..size.rounds.min(3))
+                .map(|_| {
+                    ours.lateness(|| {
+                        ours.replay(n);
+                    })
+                })
+                .collect::<Vec<_>>();
+            println!("| {n} steps | {:.1} |", median(&most));
+        }
+    }
+}
+
+/// Runs that wake: how many a second when all are due, and how late they are when they are not.
+#[expect(clippy::cast_precision_loss, reason = "counts of what was done here")]
+fn waking(size: &Size, dir: &Path) {
+    let ours = Ours::open(&dir.join("waking.redb"));
+    let start = Duration::from_secs(2 + size.sleepers as u64 / 2_500);
+    let (took, _) = ours.wake(size.sleepers, start, Duration::ZERO);
+    let spread = Duration::from_secs(5);
+    let (_, late) = ours.wake(size.sleepers, start, spread);
+    println!(
+        "\n### {} runs that wake and do a step\n\n| | |\n| --- | ---: |",
+        size.sleepers
+    );
+    println!(
+        "| a second, when all are due at once | {:.0} |",
+        size.sleepers as f64 / took
+    );
+    println!(
+        "| ms late, median, when they are due over {} s | {:.2} |",
+        spread.as_secs(),
+        quantile(&late, 0.5)
+    );
+    println!(
+        "| ms late, 99th percentile | {:.2} |",
+        quantile(&late, 0.99)
+    );
 }
 
 fn replay(size: &Size, dir: &Path) {
@@ -240,6 +303,13 @@ fn sleeping(size: &Size, dir: &Path) {
         size.ready,
         median(&ready)
     );
+    let pages: Vec<_> = (0..size.rounds).map(|_| ours.list()).collect();
+    let of = |pick: fn(&(f64, f64)) -> f64| median(&pages.iter().map(pick).collect::<Vec<_>>());
+    println!(
+        "| a page of 100 of them, the first | {:.2} ms |",
+        of(|page| page.0 * 1e3)
+    );
+    println!("| the next | {:.2} ms |", of(|page| page.1 * 1e3));
     ours.close();
     let ready: Vec<_> = (0..size.rounds.min(3))
         .map(|_| ready_after_a_kill(&dir.join("sleeping.redb")) * 1e3)

@@ -1,12 +1,13 @@
 //! What is measured of the library: as its users use it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Runtime;
-use workflow::{Engine, Failure, RedbStore, sleep, step, workflow};
+use workflow::store::RunFilter;
+use workflow::{Engine, Failure, RedbStore, StartError, Timestamp, sleep, step, workflow};
 
 use crate::disk::micros_each;
 
@@ -79,6 +80,47 @@ async fn waits(n: u64) -> Result<u64, Failure> {
     Ok(sum)
 }
 
+#[workflow]
+async fn timed(n: u64) -> Result<u64, Failure> {
+    let mut sum = 0;
+    'all: for i in 0..n {
+        let since = begins();
+        sum += one(i).await?;
+        took(since);
+    }
+    Ok(sum)
+}
+
+/// Wakes at a time, in milliseconds from the epoch, and says how late it was.
+#[workflow]
+async fn alarm(due: i64) -> Result<(), Failure> {
+    sleep!(due, until = Timestamp::from_millis(due)).await;
+    rang(due).await?;
+    Ok(())
+}
+
+#[step]
+async fn rang(due: i64) {
+    #[expect(clippy::cast_precision_loss, reason = "a time of today")]
+    let late = since_epoch() - due as f64;
+    LATE.lock().expect("no holder panics").push(late);
+}
+
+fn begins() -> Instant {
+    Instant::now()
+}
+
+fn took(since: Instant) {
+    let micros = since.elapsed().as_secs_f64() * 1e6;
+    TIMES.lock().expect("no holder panics").push(micros);
+}
+
+/// Milliseconds.
+fn since_epoch() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0.0, |now| now.as_secs_f64() * 1e3)
+}
+
 /// An engine on a file, and the runtime it runs on.
 pub(crate) struct Ours {
     runtime: Runtime,
@@ -125,7 +167,9 @@ impl Ours {
             .workflow(long)
             .workflow(replayed)
             .workflow(sleeper)
-            .workflow(waits);
+            .workflow(waits)
+            .workflow(timed)
+            .workflow(alarm);
         let store = match self.relaxed {
             Some(wait) => RedbStore::builder().relaxed(wait),
             None => RedbStore::builder(),
@@ -205,48 +249,132 @@ impl Ours {
         })
     }
 
-    /// Starts `runs` runs that sleep, a thousand at a time, and waits until none is in memory.
+    /// Starts `runs` runs that sleep, and waits until none is in memory.
     pub(crate) fn sleep(&self, runs: usize) {
-        self.runtime.block_on(async {
-            let mut left = runs;
-            while left > 0 {
-                let burst = left.min(1000);
-                let starts: Vec<_> = (0..burst)
-                    .map(|i| {
-                        let engine = self.engine();
-                        tokio::spawn(async move {
-                            engine.start(id(), sleeper(i as u64)).await.map(drop)
-                        })
-                    })
-                    .collect();
-                for start in starts {
-                    let started = start.await.expect("no start panics");
-                    started.expect("every run starts");
-                }
-                left -= burst;
-            }
-            while self.engine().in_memory() > 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+        self.start_all(runs, |engine, i| async move {
+            engine.start(id(), sleeper(i)).await.map(drop)
         });
+        self.all_rest();
     }
 
     /// Leaves `runs` runs in the store that wait after `n` steps each.
     pub(crate) fn wait(&self, runs: usize, n: usize) {
+        self.start_all(runs, |engine, _| async move {
+            engine.start(id(), waits(n as u64)).await.map(drop)
+        });
+        self.all_rest();
+    }
+
+    /// Starts `runs` runs that sleep until `after` from now, and then wake one after the other in `over`; waits for them. Seconds from
+    /// the first's time to the last one's step; and how late each was, in milliseconds, in order.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        reason = "counts and times"
+    )]
+    pub(crate) fn wake(&self, runs: usize, after: Duration, over: Duration) -> (f64, Vec<f64>) {
+        let first = (since_epoch() + after.as_secs_f64() * 1e3) as i64;
+        let over = i64::try_from(over.as_millis()).expect("minutes");
+        LATE.lock().expect("no holder panics").clear();
+        self.start_all(runs, |engine, i| {
+            let due = first + over * i as i64 / runs as i64;
+            async move { engine.start(id(), alarm(due)).await.map(drop) }
+        });
+        assert!(
+            since_epoch() < first as f64,
+            "the runs are woken before all of them sleep"
+        );
+        let all = || LATE.lock().expect("no holder panics").len() == runs;
         self.runtime.block_on(async {
-            let mut left = runs;
-            while left > 0 {
-                let burst = left.min(1000);
-                let starts = (0..burst).map(|_| {
-                    let engine = self.engine();
-                    tokio::spawn(async move { engine.start(id(), waits(n as u64)).await.map(drop) })
-                });
-                for start in starts.collect::<Vec<_>>() {
+            while !all() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let took = (since_epoch() - first as f64) / 1e3;
+        let mut late = std::mem::take(&mut *LATE.lock().expect("no holder panics"));
+        late.sort_by(f64::total_cmp);
+        (took, late)
+    }
+
+    /// Does so many steps in so many runs at once; how long each took its workflow, in microseconds, in order.
+    pub(crate) fn latencies(&self, runs: usize, n: usize) -> Vec<f64> {
+        TIMES.lock().expect("no holder panics").clear();
+        self.runtime.block_on(async {
+            let runs = (0..runs).map(|_| {
+                let engine = self.engine();
+                tokio::spawn(async move { engine.run(id(), timed(n as u64)).await })
+            });
+            for run in runs.collect::<Vec<_>>() {
+                run.await.expect("no run panics").expect("a run ends well");
+            }
+        });
+        let mut times = std::mem::take(&mut *TIMES.lock().expect("no holder panics"));
+        times.sort_by(f64::total_cmp);
+        times
+    }
+
+    /// Seconds for the first page of a list of the runs that wait, and for the one after it.
+    pub(crate) fn list(&self) -> (f64, f64) {
+        self.runtime.block_on(async {
+            let mut filter = RunFilter {
+                workflow: Some("sleeper".to_owned()),
+                limit: 100,
+                ..RunFilter::default()
+            };
+            let since = Instant::now();
+            let page = self.engine().list(&filter).await.expect("runs are listed");
+            let first = since.elapsed().as_secs_f64();
+            filter.after = page.rows.last().map(|row| row.key);
+            let since = Instant::now();
+            let page = self.engine().list(&filter).await.expect("runs are listed");
+            assert_eq!(page.rows.len(), 100);
+            (first, since.elapsed().as_secs_f64())
+        })
+    }
+
+    /// The most that another task was late, in milliseconds, while this was done.
+    pub(crate) fn lateness(&self, work: impl FnOnce()) -> f64 {
+        const TICK: Duration = Duration::from_millis(1);
+        let done = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&done);
+        let ticker = self.runtime.spawn(async move {
+            let mut most = Duration::ZERO;
+            while !over.load(Ordering::Relaxed) {
+                let due = Instant::now() + TICK;
+                tokio::time::sleep_until(due.into()).await;
+                most = most.max(due.elapsed());
+            }
+            most.as_secs_f64() * 1e3
+        });
+        work();
+        done.store(true, Ordering::Relaxed);
+        self.runtime
+            .block_on(ticker)
+            .expect("the ticker does not panic")
+    }
+
+    /// Starts so many, a thousand at a time.
+    fn start_all<F>(&self, runs: usize, start: impl Fn(Engine, u64) -> F)
+    where
+        F: Future<Output = Result<(), StartError>> + Send + 'static,
+    {
+        self.runtime.block_on(async {
+            for burst in (0..runs as u64).collect::<Vec<_>>().chunks(1000) {
+                let starts = burst
+                    .iter()
+                    .map(|i| tokio::spawn(start(self.engine(), *i)))
+                    .collect::<Vec<_>>();
+                for start in starts {
                     let started = start.await.expect("no start panics");
                     started.expect("every run starts");
                 }
-                left -= burst;
             }
+        });
+    }
+
+    fn all_rest(&self) {
+        self.runtime.block_on(async {
             while self.engine().in_memory() > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -296,6 +424,8 @@ pub(crate) fn number_from(first: u64) {
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
+static TIMES: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+static LATE: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 static HOLDS: AtomicBool = AtomicBool::new(false);
 static REACHED: Mutex<Option<Instant>> = Mutex::new(None);
 static STAMPS: Mutex<Vec<Instant>> = Mutex::new(Vec::new());

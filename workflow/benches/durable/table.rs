@@ -7,6 +7,18 @@ pub(crate) fn median(figures: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// What so large a part of these, in order, is no larger than.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "an index"
+)]
+pub(crate) fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let at = (sorted.len().saturating_sub(1) as f64 * part) as usize;
+    sorted.get(at).copied().unwrap_or(f64::NAN)
+}
+
 /// One row: what each round gave.
 pub(crate) struct Row<'a> {
     name: String,
