@@ -74,6 +74,8 @@ pub fn create(store: &RedbStore, id: &str) -> (Owner, Append) {
         workflow: "w".to_owned(),
         parent: None,
         detached: false,
+        not_before: None,
+        priority: 0,
     });
     (owner, append)
 }

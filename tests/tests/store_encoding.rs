@@ -32,7 +32,8 @@ use workflow_tests::scene::{block_on, create, open, step};
 
 mod store_samples;
 use store_samples::{
-    FAILURES, KINDS, bodies, ended, failure, later_rows, payload, record, rows, taken,
+    FAILURES, KINDS, bodies, ended, failure, later_rows, payload, record, rows, rows_with_terms,
+    taken,
 };
 
 fn written(record: &Record) -> Bytes {
@@ -107,6 +108,11 @@ fn rows_are_written_and_read_as_they_always_were() {
     let found: Vec<_> = later_rows().iter().map(row_written).collect();
     assert_eq!(found, self::golden("row_later", &found));
     for (row, bytes) in later_rows().iter().zip(&found) {
+        assert_eq!(decode_row(row.key, bytes).unwrap(), *row);
+    }
+    let found: Vec<_> = rows_with_terms().iter().map(row_written).collect();
+    assert_eq!(found, self::golden("row_terms", &found));
+    for (row, bytes) in rows_with_terms().iter().zip(&found) {
         assert_eq!(decode_row(row.key, bytes).unwrap(), *row);
     }
 }
@@ -224,6 +230,8 @@ fn everything(store: &RedbStore) {
         workflow: "w".to_owned(),
         parent: Some((id("a"), Location::root().site("ship"))),
         detached: false,
+        not_before: None,
+        priority: 0,
     };
     let message = Post::Message {
         to: id("child"),
@@ -372,6 +380,41 @@ fn a_commit_with_values_is_written_as_it_always_was() {
     assert_eq!(block_on(store.value("gone")).unwrap(), None);
 }
 
+/// A commit that begins runs later, or before others.
+#[test]
+fn a_commit_that_says_when_a_run_begins_is_written_as_it_always_was() {
+    let disk = Disk::default();
+    let store = open(&disk).unwrap();
+    let at = Some(Timestamp::from_millis(9_000));
+    let (mut owner, mut begin) = create(&store, "a");
+    let new = begin.create.as_mut().unwrap();
+    (new.not_before, new.priority) = (at, -3);
+    let mut child = new.clone();
+    child.id = id("child");
+    child.priority = 70_000;
+    block_on(store.append(begin)).unwrap();
+    let mut append = step(&mut owner, "one");
+    append.posts = vec![Post::Run {
+        run: store.allocate(),
+        new: child,
+        records: Vec::new(),
+    }];
+    block_on(store.append(append)).unwrap();
+    let copy = disk.after_power_cut(Left::All);
+    let found = commits(&copy.bytes(StoreFile::Log));
+    assert_eq!(golden("journal_terms", &found), found);
+    let store = open(&copy).unwrap();
+    for rested in [false, true] {
+        if rested {
+            store.fold().unwrap();
+        }
+        for (name, priority) in [("a", -3), ("child", 70_000)] {
+            let row = block_on(store.find(&id(name))).unwrap().unwrap();
+            assert_eq!((row.not_before, row.priority), (at, priority));
+        }
+    }
+}
+
 #[test]
 fn a_payload_and_a_location_are_parts_of_what_was_read() {
     let bytes = written(&record(Body::Closed(payload())));
@@ -431,7 +474,7 @@ fn a_record_of_an_unknown_kind_still_says_where_it_stands() {
 
 #[test]
 fn a_field_added_to_a_row_is_skipped_and_a_newer_row_is_not_guessed_at() {
-    let row = &later_rows()[0];
+    let row = &rows_with_terms()[0];
     let longer = resealed(&row_written(row), |content| {
         content.extend_from_slice(b"a field of tomorrow");
     });

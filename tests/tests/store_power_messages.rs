@@ -69,6 +69,8 @@ fn workload(store: &RedbStore) -> Sure {
             workflow: "w".to_owned(),
             parent: Some((id("sender"), Location::root().site("send"))),
             detached: false,
+            not_before: None,
+            priority: 0,
         };
         post.posts = vec![
             to("receiver", turn),

@@ -150,9 +150,9 @@ pub use context::{
 pub use engine::{
     AnyWorkflow, AttachError, BuildError, Cancel, CancelError, Clock, ControlError, Definition,
     DeleteError, Engine, EngineBuilder, ErrorEvent, Limit, MissingState, ParkedRun, Preflight,
-    PreflightFinding, PreflightProgress, PreflightReport, Queued, RequestError, Retention, Retry,
-    Rewound, RunHandle, SendError, SkipUndoError, StartError, Status, Swept, SystemClock,
-    TokioClock, Watch, Watched,
+    PreflightFinding, PreflightProgress, PreflightReport, Queued, Rate, RequestError, Retention,
+    Retry, Rewound, RunHandle, SendError, SkipUndoError, StartError, StartJson, Status, Swept,
+    SystemClock, TokioClock, Watch, Watched,
 };
 #[cfg(feature = "engine")]
 pub use error::Error;

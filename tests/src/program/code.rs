@@ -102,6 +102,8 @@ pub(super) fn new_run() -> NewRun {
         workflow: Interpreted::NAME.into(),
         parent: None,
         detached: false,
+        not_before: None,
+        priority: 0,
     }
 }
 

@@ -428,6 +428,8 @@ pub(super) fn posted(store: &dyn Store, sent: Sent, now: Timestamp) -> Post {
                     workflow: child.workflow.to_owned(),
                     parent,
                     detached: child.detached,
+                    not_before: None,
+                    priority: 0,
                 },
                 records: batch.map(|batch| batch.records).unwrap_or_default(),
             }

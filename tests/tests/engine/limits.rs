@@ -124,7 +124,10 @@ async fn runs_over_the_limit_are_stored_and_begun_in_start_order() {
             Some(ahead) => {
                 assert_eq!(status.state, RunState::Pending);
                 let queued = queued.unwrap();
-                assert_eq!((queued.limit, queued.key, queued.ahead), (2, None, ahead));
+                assert_eq!(
+                    (queued.limit, queued.key, queued.ahead),
+                    (Some(2), None, ahead)
+                );
             }
         }
     }

@@ -8,6 +8,8 @@
 mod any;
 mod branches;
 mod cuts;
+mod delays;
+mod either;
 mod extremes;
 mod handle;
 mod leaving;
@@ -15,7 +17,9 @@ mod limits;
 mod locked;
 mod parking;
 mod preflight;
+mod priorities;
 mod races;
+mod rates;
 mod recovery;
 mod replays;
 mod reports;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use workflow::History;
+use workflow::{History, Limit, Rate};
+use workflow_tests::pass;
 
-use crate::Shop;
+use crate::{Client, Shop, bill, order};
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_started_followed_and_read() {
@@ -99,6 +100,83 @@ async fn a_start_that_is_made_again_with_its_key_is_the_same_run() {
     assert!(says.contains("use another id"), "{says}");
     let other = client.once("/workflows/bill/runs", "o1", "{}").await;
     other.refused(409, "other_workflow");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_may_say_when_the_run_begins_and_before_whom() {
+    let shop = Shop::new();
+    let (_engine, client) = shop.client().await;
+    let input = json!({ "order": { "item": "book" } });
+    let path = "/workflows/order/runs?delay=3600&priority=-7";
+    let started = client.once(path, "o1", &input).await.is(202);
+    let created = started["created_at"].as_i64().unwrap();
+    assert_eq!(started["state"], "waiting");
+    assert_eq!(started["priority"], -7);
+    assert_eq!(started["not_before"], created + 3_600_000);
+    assert_eq!(started["wake_at"], started["not_before"]);
+    let listed = client.get("/runs").await.is(200);
+    assert_eq!(listed["runs"][0], started);
+    // Made again, whatever it says of the time, it is the same run.
+    let again = client.once("/workflows/order/runs", "o1", &input).await;
+    assert_eq!(again.is(202)["not_before"], started["not_before"]);
+    tokio::time::sleep(Duration::from_secs(3_599)).await;
+    assert_eq!(shop.calls.count(), 0);
+    client.get("/runs/o1/result?wait=30").await.is(202);
+    assert_eq!(shop.calls.count(), 1);
+
+    let path = format!("/workflows/order/runs?not_before={}", created + 9_000_000);
+    let at = client.once(&path, "o2", &input).await.is(202);
+    assert_eq!(at["not_before"], created + 9_000_000);
+    client.post("/runs/o2/cancel", "").await.is(200);
+    let past = client.once("/workflows/order/runs?not_before=0", "o3", &input);
+    let past = past.await.is(202);
+    assert_eq!(
+        (past.get("not_before"), &past["priority"]),
+        (None, &json!(0))
+    );
+
+    for wrong in [
+        "delay=1&not_before=1",
+        "delay=-1",
+        "delay=1.5",
+        "delay=4294967296",
+        "priority=2147483648",
+        "not_before=soon",
+        "prio=1",
+    ] {
+        let path = format!("/workflows/order/runs?{wrong}");
+        let wrong = client.once(&path, "o4", &input).await;
+        wrong.refused(400, "bad_parameter");
+    }
+    client.get("/runs/o4").await.refused(404, "not_found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_says_for_what() {
+    let shop = Shop::new();
+    let minute = Duration::from_secs(60);
+    let builder = shop.builder().limit(bill, Limit::unfinished(1));
+    let engine = builder
+        .rate(order, Rate::per(1, minute))
+        .build()
+        .await
+        .unwrap();
+    let client = Client::of(shop.api(&engine));
+    for id in ["b1", "b2"] {
+        client.once("/workflows/bill/runs", id, "").await.is(202);
+    }
+    let first = client.start_order("o1").await.is(202);
+    client.start_order("o2").await.is(202);
+    let (bill, order) = (client.get("/runs/b2").await, client.get("/runs/o2").await);
+    assert_eq!(bill.is(200)["queued"], json!({ "limit": 1, "ahead": 0 }));
+    let created = first["created_at"].as_i64().unwrap();
+    let rate = json!({ "begins": 1, "interval": 60_000 });
+    assert_eq!(
+        order.is(200)["queued"],
+        json!({ "rate": rate, "ahead": 0, "not_before": created + 60_000 })
+    );
+    pass(61_000).await;
+    assert!(client.get("/runs/o2").await.is(200).get("queued").is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +288,7 @@ async fn a_run_is_drawn_over_its_workflow() {
     let (engine, client) = shop.client().await;
     client.start_order("o1").await.is(202);
     tokio::time::sleep(Duration::from_secs(9)).await;
-    let run = engine.attach::<crate::order>("o1").await.unwrap();
+    let run = engine.attach::<order>("o1").await.unwrap();
     let graph = run.graph().await.unwrap();
     let drawn = client.get("/runs/o1/graph?format=mermaid").await;
     assert_eq!(drawn.headers["content-type"], "text/vnd.mermaid");

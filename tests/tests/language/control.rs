@@ -374,6 +374,8 @@ async fn rolled_back(world: &World, id: &str, records: Vec<workflow::Record>) {
             workflow: "steps".to_owned(),
             parent: None,
             detached: false,
+            not_before: None,
+            priority: 0,
         }),
         records,
         deletes: Vec::new(),

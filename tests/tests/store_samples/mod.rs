@@ -380,6 +380,8 @@ pub(crate) fn rows() -> Vec<RunRow> {
         updated_at: Timestamp::from_millis(1_764_475_944_123),
         unclean: 0,
         released: false,
+        not_before: None,
+        priority: 0,
         finished_at: Some(Timestamp::MAX),
     };
     let bare = RunRow {
@@ -424,4 +426,26 @@ pub(crate) fn later_rows() -> Vec<RunRow> {
         ..row.clone()
     };
     vec![unclean(300, true), unclean(0, true), unclean(1, false)]
+}
+
+/// Rows with what was added later still.
+pub(crate) fn rows_with_terms() -> Vec<RunRow> {
+    let row = rows().swap_remove(0);
+    let terms = |not_before, priority| RunRow {
+        not_before,
+        priority,
+        ..row.clone()
+    };
+    let at = Timestamp::from_millis(1_764_476_844_123);
+    let released = RunRow {
+        released: true,
+        ..terms(Some(at), -1)
+    };
+    vec![
+        terms(Some(at), 0),
+        terms(None, 1),
+        terms(None, i32::MIN),
+        terms(Some(Timestamp::MAX), i32::MAX),
+        released,
+    ]
 }

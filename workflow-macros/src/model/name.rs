@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Expr, GenericArgument, Pat, PathArguments, Type};
+use syn::{Expr, ExprMethodCall, GenericArgument, Pat, PathArguments, Type};
 
 use crate::syntax::peel;
 
@@ -46,8 +46,7 @@ pub(crate) fn callee(expr: &Expr) -> Option<(String, Span)> {
         // What a call of a workflow is told of how to run says nothing of what is called.
         Expr::MethodCall(call)
             if matches!(peel(&call.receiver), Expr::Call(_) | Expr::MethodCall(_))
-                && (call.method == "detach" && call.args.is_empty()
-                    || call.method == "id" && call.args.len() == 1) =>
+                && (is_detach(call) || is_term(call)) =>
         {
             callee(&call.receiver)
         }
@@ -107,7 +106,7 @@ pub(crate) fn called(expr: &Expr) -> Option<String> {
     match peel(expr) {
         Expr::Call(call) => path(&call.func),
         Expr::MethodCall(call)
-            if matches!(call.method.to_string().as_str(), "detach" | "id" | "reply") =>
+            if call.method == "detach" || call.method == "reply" || is_term(call) =>
         {
             called(&call.receiver)
         }
@@ -118,13 +117,24 @@ pub(crate) fn called(expr: &Expr) -> Option<String> {
     }
 }
 
+/// Whether a method says of a call of a workflow that its run is not waited for.
+fn is_detach(call: &ExprMethodCall) -> bool {
+    call.method == "detach" && call.args.is_empty()
+}
+
+/// Whether a method says of a call of a workflow how its run is begun, and no more.
+pub(crate) fn is_term(call: &ExprMethodCall) -> bool {
+    const TERMS: [&str; 3] = ["delay", "not_before", "priority"];
+    // A step may have such a name, too; what it is a method of is not a call most often.
+    let of_call = matches!(peel(&call.receiver), Expr::Call(_) | Expr::MethodCall(_));
+    let is_term = of_call && TERMS.iter().any(|term| call.method == term);
+    call.args.len() == 1 && (call.method == "id" || is_term)
+}
+
 /// Whether a call is one of a child run that is not waited for.
 pub(crate) fn is_detached(expr: &Expr) -> bool {
     match peel(expr) {
-        Expr::MethodCall(call) => {
-            call.method == "detach" && call.args.is_empty()
-                || call.method == "id" && is_detached(&call.receiver)
-        }
+        Expr::MethodCall(call) => is_detach(call) || is_term(call) && is_detached(&call.receiver),
         _ => false,
     }
 }

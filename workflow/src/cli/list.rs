@@ -86,5 +86,17 @@ pub(crate) fn standing(run: &Run) -> String {
     if let Some(at) = run.wake_at {
         waits.push(format!("until {}", when::instant(at)));
     }
+    if let Some(queued) = &run.queued {
+        let its = match (queued.limit, &queued.rate) {
+            (Some(_), Some(_)) => "a slot and its rate",
+            (None, Some(_)) => "its rate",
+            (_, None) => "a slot",
+        };
+        let ahead = queued.ahead;
+        return match queued.not_before {
+            Some(at) => format!("for {its}, {ahead} ahead, until {}", when::instant(at)),
+            None => format!("for {its}, {ahead} ahead"),
+        };
+    }
     waits.join(", or ")
 }

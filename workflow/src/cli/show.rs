@@ -120,6 +120,12 @@ impl<'a> Shown<'a> {
             lines.push(("children", self.children.join("\n")));
         }
         lines.push(("started", when::instant(run.created_at)));
+        if let Some(at) = run.not_before {
+            lines.push(("not before", when::instant(at)));
+        }
+        if run.priority != 0 {
+            lines.push(("priority", run.priority.to_string()));
+        }
         lines.push(("changed", when::instant(run.updated_at)));
         if let Some(at) = run.finished_at {
             lines.push(("ended", when::instant(at)));

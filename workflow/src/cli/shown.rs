@@ -25,11 +25,39 @@ pub(crate) struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) waits_for: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_before: Option<Timestamp>,
+    #[serde(default)]
+    pub(crate) priority: i32,
+    /// Only a service knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) queued: Option<Queued>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) parked: Option<Parked>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<Parent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress: Option<Box<RawValue>>,
+}
+
+/// What it waits for before it may go on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Queued {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate: Option<Rate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    pub(crate) ahead: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) not_before: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Rate {
+    pub(crate) begins: u64,
+    /// In milliseconds.
+    pub(crate) interval: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,6 +93,9 @@ impl From<RunRow> for Run {
                 // Those of the engine's own begin with a NUL.
                 .filter(|channel| !channel.starts_with('\0'))
                 .collect(),
+            not_before: row.not_before,
+            priority: row.priority,
+            queued: None,
             parked: row.parked.map(|parked| Parked {
                 reason: parked.reason.word().to_owned(),
                 detail: parked.detail,

@@ -19,7 +19,7 @@ use crate::codec::{self, BoxError, Codec};
 use crate::replay::{
     self, Attempt, Backoff, Body as Recording, ChildStart, Claim, Failure, FailureKind, Finished,
     Held, Kept, Kind, LedgerEntry, Location, Noted, Noting, Op, Payload, Record, RunId, Scope,
-    Site, Ticket, Timestamp, Undoing, newest_positions, position_location,
+    Site, Terms, Ticket, Timestamp, Undoing, newest_positions, position_location,
 };
 
 /// The channel on which a guide waits for what its drivers say. No user's channel has this name.
@@ -778,6 +778,7 @@ impl<T: DeserializeOwned> ChildOf<T> {
                 input: cx.run().seal(json)?,
                 location: location.clone(),
                 detached: false,
+                terms: Terms::default(),
             }))
         });
         let op = op.unwrap_or_else(|error| Op::Failed {

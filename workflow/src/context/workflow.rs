@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use super::wait::Operation;
 use super::{
@@ -13,7 +14,9 @@ use super::{
 };
 use crate::codec::{self, BoxError};
 use crate::graph::Graph;
-use crate::replay::{ChildStart, Failure, FailureKind, Kind, Op, RunId, Site};
+use crate::replay::{
+    Begins, ChildStart, Failure, FailureKind, Kind, Op, RunId, Site, Terms, Timestamp,
+};
 
 /// A durable function. `#[workflow]` implements it for the type it makes of the function's name.
 #[diagnostic::on_unimplemented(
@@ -73,6 +76,7 @@ pub type Output<W> = <<W as Workflow>::Returns as Outcome<<W as Workflow>::Mark>
 pub struct Call<W> {
     input: Input,
     id: Option<String>,
+    terms: Terms,
     workflow: PhantomData<fn() -> W>,
 }
 
@@ -84,6 +88,56 @@ impl<W: Workflow> Call<W> {
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
+    }
+
+    /// Begins it so long from now: it is stored at once, is in no memory while it waits, and may be cancelled before it begins. Of
+    /// this and [`not_before`](Self::not_before) the later call counts. Nothing and less is at once.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use workflow::{Engine, Failure, MemoryStore, RunState, workflow};
+    /// # #[workflow]
+    /// # async fn remind(order: String) -> Result<usize, Failure> { Ok(order.len()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow::Error> {
+    /// # let engine = Engine::builder().workflow(remind).store(MemoryStore::new()).build().await?;
+    /// const DAY: Duration = Duration::from_secs(86_400);
+    ///
+    /// let run = engine.start("remind-17", remind("order-17".to_owned()).delay(3 * DAY)).await?;
+    /// let status = run.status().await?;
+    /// assert_eq!((status.state, status.wake_at), (RunState::Waiting, status.not_before));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A run that was started before has begun, or begins, when its first start said: what a second one says of it counts for
+    /// nothing.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.terms.begins = Some(Begins::After(delay));
+        self
+    }
+
+    /// Does not begin it before this time: a [`Timestamp`], or a [`SystemTime`](std::time::SystemTime). As [`delay`](Self::delay).
+    pub fn not_before(mut self, time: impl Into<Timestamp>) -> Self {
+        self.terms.begins = Some(Begins::At(time.into()));
+        self
+    }
+
+    /// Where the run stands among those that wait for a slot of their workflow's [`Limit`](crate::Limit), for its
+    /// [`Rate`](crate::Rate), or for [room in memory](crate::EngineBuilder::in_memory): the higher goes first, and of equals the one
+    /// that was started first. 0 unless it is said; a child has its parent's. It is recorded with the run, and stays; what a second
+    /// start of the run says of it counts for nothing.
+    ///
+    /// Nobody is put out of memory for a run of a higher priority, and nobody's own priority grows while it waits: as long as such
+    /// runs keep coming, the lower ones wait.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.terms.priority = Some(priority);
+        self
+    }
+
+    /// When it is to begin, and before whom.
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
     }
 
     /// Does not wait for the child: awaiting this gives its id as soon as it is stored, and it goes on whatever becomes of its
@@ -101,6 +155,7 @@ impl<W: Workflow> Call<W> {
             None => Ok(usual.clone()),
         };
         let id = given.as_ref().map_or(usual, Clone::clone);
+        let terms = self.terms;
         let op = given.and_then(|id| {
             let json = self.into_json()?;
             Ok(Op::Child(ChildStart {
@@ -110,6 +165,7 @@ impl<W: Workflow> Call<W> {
                 input: cx.run().seal(json)?,
                 location: location.clone(),
                 detached,
+                terms,
             }))
         });
         let op = op.unwrap_or_else(|error| Op::Failed {
@@ -237,6 +293,7 @@ pub fn call<W>(input: Input) -> Call<W> {
     Call {
         input,
         id: None,
+        terms: Terms::default(),
         workflow: PhantomData,
     }
 }

@@ -1,8 +1,11 @@
 //! Runs whose workflow nobody knows at compile time: those of an API, a dashboard, a command line.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::future::IntoFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -12,7 +15,8 @@ use super::rehearsal::Silent;
 use super::start::derive_seed;
 use super::{Engine, Inner, RunHandle, StartError};
 use crate::context::{ArgError, Args, Body, Fallible, Noted, Run, StateType, Workflow};
-use crate::replay::{Begun, Failure, Payload, Replay, RunId, Site};
+use crate::replay::{Begins, Begun, Failure, Payload, Replay, RunId, Site, Terms, Timestamp};
+use crate::store::BoxFuture;
 
 /// The workflow of a run of which nobody knows at compile time which it is: `engine.attach::<AnyWorkflow>("order-17")` gives a
 /// handle on any run. Its result is the JSON that was recorded, and its graph that of its own workflow.
@@ -52,9 +56,76 @@ impl Workflow for AnyWorkflow {
     }
 }
 
+/// A start of a workflow by its name, to be awaited. Made by [`Engine::start_json`].
+#[must_use = "help: `.await` it: a start that is not awaited does nothing"]
+pub struct StartJson {
+    engine: Engine,
+    id: String,
+    workflow: String,
+    input: Vec<u8>,
+    terms: Terms,
+}
+
+impl StartJson {
+    /// Begins the run so long from now, as [`Call::delay`](crate::Call::delay).
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.terms.begins = Some(Begins::After(delay));
+        self
+    }
+
+    /// Does not begin the run before this time, as [`Call::not_before`](crate::Call::not_before).
+    pub fn not_before(mut self, time: impl Into<Timestamp>) -> Self {
+        self.terms.begins = Some(Begins::At(time.into()));
+        self
+    }
+
+    /// Where the run stands among those that wait, as [`Call::priority`](crate::Call::priority).
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.terms.priority = Some(priority);
+        self
+    }
+}
+
+impl IntoFuture for StartJson {
+    type Output = Result<RunHandle<AnyWorkflow>, StartError>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self {
+                engine,
+                id,
+                workflow,
+                input,
+                terms,
+            } = self;
+            let id = RunId::new(id)?;
+            let inner = &engine.inner;
+            let known = inner.registry.get(&workflow);
+            let entry = known.filter(|entry| entry.alive.is_none());
+            let entry = entry.ok_or_else(|| StartError::UnknownWorkflow {
+                workflow,
+                known: engine.workflows(),
+            })?;
+            let json = inner.read_input(&id, &entry, &input)?;
+            engine.begin_json(id, entry, json, terms).await
+        })
+    }
+}
+
+impl fmt::Debug for StartJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartJson")
+            .field("run", &self.id)
+            .field("workflow", &self.workflow)
+            .field("terms", &self.terms)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Engine {
-    /// Starts a run of the workflow of that name, as [`start`](Self::start) does. `input` is a JSON object with a field per
-    /// parameter.
+    /// Starts a run of the workflow of that name, as [`start`](Self::start) does, when it is awaited. `input` is a JSON object with a
+    /// field per parameter. When the run is to begin, and before whom, is said of what this gives.
     ///
     /// The input is read and written again by the types of the workflow's parameters before anything is stored. So what does not
     /// fit is refused here, and an input that says the same as one given to [`start`](Self::start) is the same.
@@ -65,22 +136,19 @@ impl Engine {
     ///
     /// # Cancel safety
     /// As [`start`](Self::start).
-    pub async fn start_json(
+    pub fn start_json(
         &self,
         id: impl Into<String>,
-        workflow: &str,
+        workflow: impl Into<String>,
         input: impl AsRef<[u8]>,
-    ) -> Result<RunHandle<AnyWorkflow>, StartError> {
-        let id = RunId::new(id.into())?;
-        let inner = &self.inner;
-        let known = inner.registry.get(workflow);
-        let entry = known.filter(|entry| entry.alive.is_none());
-        let entry = entry.ok_or_else(|| StartError::UnknownWorkflow {
-            workflow: workflow.to_owned(),
-            known: self.workflows(),
-        })?;
-        let json = inner.read_input(&id, &entry, input.as_ref())?;
-        self.begin_json(id, entry, json).await
+    ) -> StartJson {
+        StartJson {
+            engine: self.clone(),
+            id: id.into(),
+            workflow: workflow.into(),
+            input: input.as_ref().to_vec(),
+            terms: Terms::default(),
+        }
     }
 
     /// The names of the workflows that this engine runs, in order. Flows are not among them.

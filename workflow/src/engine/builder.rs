@@ -1,7 +1,6 @@
 //! How an engine is described and built.
 
 use std::fmt;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,13 +11,14 @@ use super::board::Boards;
 use super::desks::Desks;
 use super::hooks::{ErrorEvent, Hooks};
 use super::host::Random;
-use super::limits::{Limit, Limits, Rule};
+use super::limits::{Key, Limit, Limits, Rate, Rules};
 use super::long::Long;
 use super::mail::MessageIds;
 use super::preflight::Preflight;
 use super::quarantine::Quarantine;
 use super::registry::{Definition, Entry, Registry};
 use super::retention::{Retention, Retentions};
+use super::room::Room;
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
@@ -45,7 +45,7 @@ pub struct EngineBuilder {
     long_history: u64,
     in_memory: usize,
     linger: Duration,
-    limits: Vec<Rule>,
+    limits: Rules,
     retentions: Retentions,
     keep_messages: Duration,
     code: Option<CodeId>,
@@ -66,7 +66,7 @@ impl EngineBuilder {
             long_history: 10_000,
             in_memory: 10_000,
             linger: Duration::from_secs(1),
-            limits: Vec::new(),
+            limits: Rules::default(),
             retentions: Retentions::default(),
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
@@ -144,18 +144,19 @@ impl EngineBuilder {
         self
     }
 
-    /// How many runs may be in memory at once; 10,000 by default. Those over it are stored and wait for room.
+    /// How many runs may be in memory at once; 10,000 by default. Those over it are stored and wait for room: the one of the highest
+    /// [priority](crate::Call::priority) goes first, and of equals the one that was started first.
     ///
     /// # Panics
     /// When `runs` is 0.
     pub fn in_memory(mut self, runs: usize) -> Self {
         assert!(runs > 0, "an engine needs room for at least one run");
-        self.in_memory = runs.min(Semaphore::MAX_PERMITS);
+        self.in_memory = runs;
         self
     }
 
     /// How many runs of a workflow may be under way at once in this engine. Those over it are stored, and begun when there is a
-    /// slot, in start order; [`Status::queued`](super::Status::queued) says so. A later limit of the same workflow takes the place
+    /// slot, those of a higher [priority](crate::Call::priority) first, and of equals in start order; [`Status::queued`](super::Status::queued) says so. A later limit of the same workflow takes the place
     /// of an earlier one.
     ///
     /// The limit holds after a restart, too. Children and forks count as any other run; a run that rolls back counts, and does not
@@ -180,7 +181,7 @@ impl EngineBuilder {
         _function: F,
         limit: Limit,
     ) -> Self {
-        self.limits.push(Rule::of::<Arguments, F>(limit));
+        self.limits.limit::<Arguments, F>(limit, Key::ALL);
         self
     }
 
@@ -205,7 +206,64 @@ impl EngineBuilder {
         limit: Limit,
         key: impl Fn(&Arguments) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.limits.push(Rule::of::<Arguments, F>(limit).per(key));
+        self.limits.limit::<Arguments, F>(limit, Key::of(key));
+        self
+    }
+
+    /// How many runs of a workflow may begin in a time, in this engine. Those over it are stored, and begun when the rate allows, in the
+    /// order in which they [get slots](Self::limit); [`Status::queued`](super::Status::queued) says when that is. A later rate of
+    /// the same workflow takes the place of an earlier one. A workflow may have a limit and a rate: a run then needs both to begin.
+    ///
+    /// What counts is the beginning of a run, once: that it goes on after a wait, a restart or a crash does not. Children and forks
+    /// count as any other run; one that is recovered or rewound begins again. The rate holds over a restart: what was begun before it counts,
+    /// also when the process was killed.
+    ///
+    /// A run of such a workflow costs a commit more when it is begun, because that is durable before anything of it is done.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use workflow::{Engine, MemoryStore, Rate, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String) -> u32 { customer.len() as u32 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow::Error> {
+    /// let engine = Engine::builder()
+    ///     .workflow(export)
+    ///     .rate(export, Rate::per(10, Duration::from_secs(60)))
+    ///     .store(MemoryStore::new())
+    ///     .build()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn rate<Arguments, F: Definition<Arguments>>(mut self, _function: F, rate: Rate) -> Self {
+        self.limits.rate::<Arguments, F>(rate, Key::ALL);
+        self
+    }
+
+    /// The same for each key by itself: so many begins of a customer, say. The key is taken from the workflow's arguments, a tuple, as
+    /// for [`limit_per`](Self::limit_per), and need not be the same.
+    ///
+    /// A begin counts for the key that it had then. So when the function that gives the key is changed, runs may begin for one
+    /// interval as if none had before.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use workflow::{Engine, Rate, workflow};
+    /// # #[workflow]
+    /// # async fn export(customer: String, year: u16) -> u32 { customer.len() as u32 }
+    /// # let _ =
+    /// Engine::builder()
+    ///     .workflow(export)
+    ///     .rate_per(export, Rate::per(1, Duration::from_secs(5)), |(customer, _year)| customer.clone())
+    /// # ;
+    /// ```
+    pub fn rate_per<Arguments: DeserializeOwned, F: Definition<Arguments>>(
+        mut self,
+        _function: F,
+        rate: Rate,
+        key: impl Fn(&Arguments) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.limits.rate::<Arguments, F>(rate, Key::of(key));
         self
     }
 
@@ -322,7 +380,7 @@ impl EngineBuilder {
                 type_name: state.type_name,
             });
         }
-        let limits = self.limits.iter().map(|rule| (rule.workflow, "limit"));
+        let limits = self.limits.said();
         let retentions = self.retentions.workflows().map(|name| (name, "retention"));
         for (workflow, what) in limits.chain(retentions) {
             if self.registry.get(workflow).is_none() {
@@ -411,9 +469,8 @@ impl EngineBuilder {
             long_history: self.long_history,
             opened_at,
             drives: self.drives,
-            room: Arc::new(Semaphore::new(room)),
+            room: Arc::new(Room::new(room)),
             door: Arc::new(Semaphore::new(DOOR)),
-            crowd: AtomicUsize::new(0),
             live: Mutex::new(Runs::default()),
             left: Notify::new(),
             closing: false.into(),

@@ -538,6 +538,8 @@ impl Inner {
                 workflow: row.workflow,
                 parent: None,
                 detached: false,
+                not_before: None,
+                priority: row.priority,
             }),
             records,
             deletes: Vec::new(),

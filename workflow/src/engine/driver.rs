@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
+use super::limits::{self, Written};
 use super::live::{Command, Live};
 use super::mail;
 use super::{Inner, retry, telemetry};
@@ -60,6 +61,8 @@ pub(crate) enum Begin {
     New {
         create: Box<NewRun>,
         announce: bool,
+        /// What is written beside it, because it has to be known after a crash that it was begun. It is announced.
+        begins: Option<Written>,
         /// Given back when that beginning is durable, or the run waits for something else.
         door: OwnedSemaphorePermit,
     },
@@ -74,6 +77,7 @@ pub(crate) struct Driver {
     run: Arc<Run>,
     body: Option<Body>,
     create: Option<Box<NewRun>>,
+    begins: Option<Written>,
     door: Option<OwnedSemaphorePermit>,
     announce: bool,
     writing: Option<Writing>,
@@ -146,13 +150,14 @@ impl Driver {
         begin: Begin,
     ) -> Self {
         let span = tracing::info_span!(telemetry::RUN, run = %live.id, workflow = live.workflow);
-        let (create, announce, door, was_parked) = match begin {
+        let (create, begins, announce, door, was_parked) = match begin {
             Begin::New {
                 create,
                 announce,
+                begins,
                 door,
-            } => (Some(create), announce, Some(door), false),
-            Begin::Loaded { parked } => (None, false, None, parked),
+            } => (Some(create), begins, announce, Some(door), false),
+            Begin::Loaded { parked } => (None, None, false, None, parked),
         };
         Self {
             inner,
@@ -160,6 +165,7 @@ impl Driver {
             run,
             body: Some(body),
             create,
+            begins,
             door,
             announce,
             writing: None,
@@ -406,7 +412,7 @@ impl Driver {
         let append = if let Some(batch) = batch {
             let parked = (self.was_parked && batch.state.is_some()).then_some(None);
             self.was_parked &= parked.is_none();
-            let patch = RunPatch {
+            let mut patch = RunPatch {
                 state: batch.state,
                 parked,
                 wake_at: batch.wake_at,
@@ -418,8 +424,12 @@ impl Driver {
                 code: batch.code,
                 ..RunPatch::default()
             };
-            let id = &self.live.id;
-            let posts = batch.sent.into_iter();
+            let sent = batch.sent.into_iter();
+            let posts = sent.map(|sent| self.inner.post(&self.live, sent));
+            let begins = self.begins.take().map(limits::values);
+            if begins.is_some() {
+                patch.state = Some(RunState::Running);
+            }
             Append {
                 run: self.live.run,
                 epoch: self.inner.identity.boot,
@@ -435,7 +445,7 @@ impl Driver {
                     dead: batch.dead,
                     seen: batch.seen,
                 },
-                posts: posts.map(|sent| self.inner.post(id, sent)).collect(),
+                posts: posts.chain(begins.into_iter().flatten()).collect(),
             }
         } else if let Some(parked) = self.parking.clone() {
             self.parking_append(parked, now)

@@ -61,7 +61,11 @@ pub struct Status {
     pub records: u64,
     /// What `progress!` last published, as JSON.
     pub progress: Option<String>,
-    /// That it could go on, and waits for a slot of its workflow's [`Limit`](crate::Limit).
+    /// Before which time it was not to begin, if its start [said so](crate::Call::delay). As long as that is ahead, it has not begun.
+    pub not_before: Option<Timestamp>,
+    /// Its [priority](crate::Call::priority).
+    pub priority: i32,
+    /// That it could go on, and waits for a slot of its workflow's [`Limit`](crate::Limit) or for its [`Rate`](crate::Rate).
     pub queued: Option<Queued>,
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Live {
     pub(crate) workflow: &'static str,
     /// The hash of its input, to tell the same start from another one.
     pub(crate) input_hash: u64,
+    /// Where it stands among others: its children have the same if nothing else is said.
+    pub(crate) priority: i32,
     pub(crate) wakes: Arc<Wakes>,
     /// Its jobs that occupy a thread, also those that an earlier drive began.
     pub(crate) threads: Arc<Threads>,
@@ -113,6 +115,7 @@ impl Live {
             run,
             workflow,
             input_hash,
+            priority: 0,
             wakes: Arc::default(),
             threads: Arc::default(),
             command: Mutex::default(),
@@ -131,6 +134,12 @@ impl Live {
     /// The same, with threads that an earlier drive left behind.
     pub(crate) fn with_threads(mut self, threads: Arc<Threads>) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// The same, with the priority that its row says.
+    pub(crate) fn with_priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
         self
     }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-use super::live::Command;
+use super::live::{Command, Live};
+use super::room::Place;
 use super::{Engine, Inner, RunHandle, telemetry};
 use crate::codec;
 use crate::context::{Channel, Recorded, ToRun, Workflow};
@@ -344,7 +345,10 @@ impl Inner {
                 Post::Message { to, .. } => self.news_of(to.clone()),
                 Post::Run { run, new, .. } => {
                     telemetry::started(&new.id, &new.workflow);
-                    self.wake(*run);
+                    match new.not_before {
+                        None => self.wake_at(Place::new(new.priority, *run)),
+                        Some(at) => self.scheduler.suspended(at, *run),
+                    }
                     if let Some((parent, _)) = &new.parent
                         && !new.detached
                     {
@@ -487,7 +491,7 @@ impl Inner {
     }
 
     /// What a run does to others, as the store is asked for it.
-    pub(super) fn post(&self, parent: &RunId, sent: Sent) -> Post {
+    pub(super) fn post(&self, live: &Live, sent: Sent) -> Post {
         let now = self.clock.now();
         match sent {
             Sent::Message { to, message } => Post::Message {
@@ -509,8 +513,9 @@ impl Inner {
                     input_hash,
                     location,
                     detached,
+                    terms,
                 } = child;
-                let parent = Some((parent.clone(), location));
+                let parent = Some((live.id.clone(), location));
                 let begun = Begun {
                     workflow: workflow.to_owned(),
                     input,
@@ -528,6 +533,8 @@ impl Inner {
                         workflow: workflow.to_owned(),
                         parent,
                         detached,
+                        not_before: terms.not_before(now),
+                        priority: terms.priority.unwrap_or(live.priority),
                     },
                     records: batch.map(|batch| batch.records).unwrap_or_default(),
                 }

@@ -25,6 +25,7 @@ pub(crate) mod rehearsal;
 mod retention;
 mod retry;
 mod rollback;
+mod room;
 mod scheduler;
 mod start;
 mod take_up;
@@ -32,7 +33,7 @@ mod telemetry;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,14 +42,14 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 pub use crate::clock::{Clock, SystemClock, TokioClock};
-pub use any::AnyWorkflow;
+pub use any::{AnyWorkflow, StartJson};
 pub use builder::EngineBuilder;
 pub use cancel::Cancel;
 pub use control::{ControlError, Rewound};
 pub use error::{AttachError, BuildError, CancelError, ParkedRun, StartError};
 pub use handle::{RunHandle, Status, Watch, Watched};
 pub use hooks::{ErrorEvent, Retry};
-pub use limits::{Limit, Queued};
+pub use limits::{Limit, Queued, Rate};
 pub use mail::{RequestError, SendError};
 pub use preflight::{
     MissingState, Preflight, PreflightFinding, PreflightProgress, PreflightReport,
@@ -79,10 +80,14 @@ use mail::MessageIds;
 use quarantine::Quarantine;
 use registry::Registry;
 use retention::Retentions;
+use room::Room;
 use scheduler::Scheduler;
 
 /// How long a shutdown waits for the error hooks at least.
 const HOOKS: Duration = Duration::from_secs(1);
+
+/// No key of a value of the library's own is behind this one, and no other's is before it.
+const OWN_VALUES: &str = "\0\u{10ffff}";
 
 /// Runs workflows over a store. Cheap to clone; every clone is the same engine.
 ///
@@ -144,11 +149,9 @@ pub(crate) struct Inner {
     /// Whether it drives runs. If not, it has no scheduler, and no run comes into memory.
     pub(crate) drives: bool,
     /// Room for runs in memory.
-    pub(crate) room: Arc<Semaphore>,
+    pub(crate) room: Arc<Room>,
     /// Room for beginnings that are not durable yet.
     pub(crate) door: Arc<Semaphore>,
-    /// Runs that wait for room.
-    pub(crate) crowd: AtomicUsize,
     live: Mutex<Runs>,
     /// Told whenever a run leaves memory.
     left: Notify,
@@ -220,7 +223,8 @@ impl Engine {
         handle.result().await
     }
 
-    /// Starts a run; its beginning is durable when this returns. The same id, workflow and input give the same run.
+    /// Starts a run; its beginning is durable when this returns. The same id, workflow and input give the same run. When it is to
+    /// begin, and before whom, is said of the call: [`Call::delay`], [`Call::not_before`], [`Call::priority`].
     ///
     /// # Errors
     /// [`StartError`]: the id is not one, belongs to another run, the input cannot be stored, or the store failed.
@@ -263,7 +267,7 @@ impl Engine {
     pub async fn status(&self, id: impl AsRef<str>) -> Result<Status, AttachError> {
         let row = self.row_of(id.as_ref()).await?;
         let live = self.inner.runs().by_key.get(&row.key).cloned();
-        let queued = self.inner.limits.queued(row.key);
+        let queued = self.inner.limits.queued(row.key, self.inner.clock.now());
         let mut status = Status::from(row);
         status.queued = queued;
         // What it published since its last commit is in memory only.
@@ -319,6 +323,10 @@ impl Engine {
     /// # Errors
     /// [`Error::Value`] when it is not a `T`, or the store failed.
     pub async fn value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Error> {
+        if key.starts_with('\0') {
+            // The library's own.
+            return Ok(None);
+        }
         let value = self.inner.store.value(key).await?;
         value.map(|value| self.read_value(key, &value)).transpose()
     }
@@ -340,6 +348,10 @@ impl Engine {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<(String, T)>, Error> {
+        // The library's own, whose keys begin with a NUL, come before all others.
+        let after = after
+            .filter(|after| *after > OWN_VALUES)
+            .or(Some(OWN_VALUES));
         let values = self.inner.store.values(prefix, after, limit).await?;
         let values = values.into_iter().map(|(key, value)| {
             let value = self.read_value(&key, &value)?;
@@ -443,7 +455,7 @@ impl Inner {
 
     /// Whether runs wait for room in memory.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.crowd.load(Ordering::Relaxed) > 0
+        self.room.is_crowded()
     }
 
     /// Whether a run that only waits until then leaves memory.
@@ -642,6 +654,8 @@ impl From<RunRow> for Status {
             finished_at: row.finished_at,
             records: row.last_seq,
             progress: row.progress,
+            not_before: row.not_before,
+            priority: row.priority,
             queued: None,
         }
     }

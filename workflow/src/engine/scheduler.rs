@@ -12,9 +12,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::room::Place;
 use super::{Inner, retry};
 use crate::replay::{RunKey, RunState, Timestamp};
-use crate::store::{RunFilter, StoreError};
+use crate::store::{RunFilter, RunRow, StoreError};
 
 /// How far ahead deadlines are read.
 const STRETCH: Duration = Duration::from_secs(60);
@@ -71,6 +72,11 @@ impl Scheduler {
     /// A run is to be driven then, whatever its row says.
     pub(crate) fn at(&self, at: Timestamp, run: RunKey) {
         self.state().soon.push(Reverse((at, run)));
+        self.changed.notify_one();
+    }
+
+    /// There may be something to do sooner than was thought.
+    pub(crate) fn look(&self) {
         self.changed.notify_one();
     }
 
@@ -140,11 +146,13 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
         let page = inner.store.active(after, PAGE).await?;
         let Some(&last) = page.last() else { break };
         after = Some(last);
+        let mut rows = Vec::with_capacity(page.len());
         for run in page {
-            if !admit(inner, run).await {
-                return Ok(());
-            }
-            resumed += 1;
+            rows.extend(inner.store.row(run).await?);
+        }
+        resumed += rows.len() as u64;
+        if !admit(inner, &rows).await {
+            return Ok(());
         }
     }
     let mut filter = RunFilter {
@@ -155,19 +163,15 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
     let (mut retried, mut left) = (0u64, 0u64);
     loop {
         let page = inner.store.list(&filter).await?;
-        for row in page.rows {
-            // One try per build: what this code could not go on with, it cannot go on with now.
-            let other = row
-                .parked
-                .as_ref()
-                .is_some_and(|parked| inner.may_try(parked));
-            if !other {
-                left += 1;
-            } else if admit(inner, row.key).await {
-                retried += 1;
-            } else {
-                return Ok(());
-            }
+        // One try per build: what this code could not go on with, it cannot go on with now.
+        let (other, same): (Vec<_>, Vec<_>) = page.rows.into_iter().partition(|row| {
+            let parked = row.parked.as_ref();
+            parked.is_some_and(|parked| inner.may_try(parked))
+        });
+        left += same.len() as u64;
+        retried += other.len() as u64;
+        if !admit(inner, &other).await {
+            return Ok(());
         }
         let Some(next) = page.next else { break };
         filter.after = Some(next);
@@ -183,15 +187,23 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Wakes a run, once there is room: what is due is read no faster than it is driven. False when the engine is closing.
-async fn admit(inner: &Arc<Inner>, run: RunKey) -> bool {
-    match Arc::clone(&inner.room).acquire_owned().await {
-        Ok(permit) => {
-            drop(permit);
-            inner.wake(run);
+/// Wakes runs in their order, and waits until all of them have found room: what is due is read no faster than it is driven. False
+/// when the engine is closing.
+async fn admit(inner: &Arc<Inner>, rows: &[RunRow]) -> bool {
+    let mut places: Vec<_> = rows
+        .iter()
+        .map(|row| Place::new(row.priority, row.key))
+        .collect();
+    places.sort_unstable();
+    for place in places {
+        inner.wake_at(place);
+    }
+    match inner.room.enter(Place::LAST).await {
+        Some(seat) => {
+            drop(seat);
             !inner.is_closing()
         }
-        Err(_) => false,
+        None => false,
     }
 }
 
@@ -213,11 +225,14 @@ async fn keep_time(weak: Weak<Inner>) {
         for run in due {
             inner.wake(run);
         }
+        inner.grant(inner.limits.pass(now));
+        let opens_at = inner.limits.opens_at();
         let look = inner
             .scheduler
             .state()
             .horizon
-            .min(next.unwrap_or(Timestamp::MAX));
+            .min(next.unwrap_or(Timestamp::MAX))
+            .min(opens_at.unwrap_or(Timestamp::MAX));
         let wait = look
             .since(inner.clock.now())
             .clamp(least, retry::LONGEST_WAIT);

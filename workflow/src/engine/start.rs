@@ -14,10 +14,13 @@ use super::host::RunHost;
 use super::live::{Command, Live};
 use super::registry::Entry;
 use super::rollback::Rollback;
+use super::room::{Place, Seat};
 use super::{Engine, Inner, RunHandle, Runs, StartError, retry, telemetry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{self, ArgError, Args, Call, Host, Input, InputError, Park, Run, Workflow};
-use crate::replay::{Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState};
+use crate::replay::{
+    Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState, Terms,
+};
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, RunRow, StoreError,
 };
@@ -62,10 +65,11 @@ impl Engine {
         id: RunId,
         entry: Entry,
         json: Vec<u8>,
+        terms: Terms,
     ) -> Result<RunHandle<AnyWorkflow>, StartError> {
         let workflow = entry.name;
         let door = self.door().await?;
-        let asked = self.asked_of(id, entry, Ok(json))?;
+        let asked = self.asked_of(id, entry, Ok(json), terms)?;
         let Brought {
             id,
             run,
@@ -89,7 +93,7 @@ impl Engine {
     ) -> Result<(RunKey, bool), StartError> {
         let door = self.door().await?;
         let json = input.into_json();
-        let asked = self.asked_of(id, entry, json)?;
+        let asked = self.asked_of(id, entry, json, Terms::default())?;
         let Brought { run, created, .. } = Box::pin(self.bring(asked, false, door)).await?;
         Ok((run, created))
     }
@@ -102,7 +106,8 @@ impl Engine {
         }
         let entry = self.inner.registry.get(W::NAME);
         let entry = entry.ok_or(StartError::NotRegistered { workflow: W::NAME })?;
-        self.asked_of(id, entry, call.into_json())
+        let terms = call.terms();
+        self.asked_of(id, entry, call.into_json(), terms)
     }
 
     fn asked_of(
@@ -110,6 +115,7 @@ impl Engine {
         id: RunId,
         entry: Entry,
         json: Result<Vec<u8>, InputError>,
+        terms: Terms,
     ) -> Result<Asked, StartError> {
         let json = json.map_err(|error| refused(entry.name, error.to_string()))?;
         let limit = self.inner.payload_limit;
@@ -123,6 +129,7 @@ impl Engine {
             entry,
             json,
             input_hash,
+            terms,
         })
     }
 
@@ -139,6 +146,7 @@ impl Engine {
             entry,
             json,
             input_hash,
+            terms,
         } = asked;
         // Whoever asks for an id that is being begun right now waits for the same beginning.
         let starting = loop {
@@ -164,7 +172,8 @@ impl Engine {
                 return self.rejoin(row, entry.name, input_hash).await;
             }
             let run = inner.store.allocate();
-            let live = Arc::new(Live::new(id.clone(), run, entry.name, input_hash, 0));
+            let live = Live::new(id.clone(), run, entry.name, input_hash, 0);
+            let live = Arc::new(live.with_priority(terms.priority.unwrap_or_default()));
             if sought.enter(&live) {
                 break live;
             }
@@ -189,31 +198,44 @@ impl Engine {
             parent: None,
             forked_from: None,
         };
+        let now = inner.clock.now();
         let create = NewRun {
             id: id.clone(),
             workflow: entry.name.to_owned(),
             parent: None,
             detached: false,
+            not_before: terms.not_before(now),
+            priority: starting.priority,
         };
+        let place = Place::new(create.priority, run);
+        let later = create.not_before;
         let mut wait = announce;
-        let slot = gate
-            .as_ref()
-            .is_none_or(|gate| inner.limits.take(gate, run));
-        match Arc::clone(&inner.room).try_acquire_owned() {
-            Ok(permit) if slot => {
+        let has_all = later.is_none()
+            && gate
+                .as_ref()
+                .is_none_or(|gate| inner.limits.take(gate, place, now));
+        match inner.room.try_enter() {
+            Some(seat) if has_all => {
+                let begins = gate.as_ref().map(|gate| inner.begins(gate, run));
+                let begins = begins.transpose().map_err(|error| {
+                    inner.frees(run);
+                    refused(entry.name, error.to_string())
+                })?;
+                let begins = begins.flatten();
                 let input = begun.input.clone();
                 let replay = Replay::begin(begun, inner.code);
                 leave.disarm();
                 let begin = Begin::New {
                     create: Box::new(create),
-                    announce,
+                    announce: announce || begins.is_some(),
+                    begins,
                     door,
                 };
-                inner.launch(&starting, entry, replay, &input, begin, permit);
+                inner.launch(&starting, entry, replay, &input, begin, seat);
             }
-            Err(_) if inner.is_closing() => return Err(StartError::ShuttingDown),
+            None if inner.is_closing() => return Err(StartError::ShuttingDown),
             _ => {
-                // No slot, or no room in memory: the run is stored, and driven when there is some. In a task of its own,
+                // No slot, no room in memory, or not its time: the run is stored, and driven when there is some, or it is. In a task of its own,
                 // because others may wait for this beginning when whoever asked first does no longer.
                 leave.disarm();
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
@@ -222,18 +244,20 @@ impl Engine {
                     drop(door);
                     let stored =
                         matches!(written, Ok(Appended::Applied | Appended::AlreadyApplied));
+                    let gate = gate.filter(|_| later.is_none());
                     if let Some(gate) = &gate
                         && stored
                     {
                         // Before it is told: who starts another one after it is behind it.
-                        inner.enqueue(gate, live.run);
+                        inner.enqueue(gate, place);
                     }
                     inner.leave(&live);
                     if gate.is_some() {
+                        let now = inner.clock.now();
                         let granted = if stored {
-                            inner.limits.granted_with(live.run)
+                            inner.limits.granted_with(live.run, now)
                         } else {
-                            inner.limits.release(live.run)
+                            inner.limits.release(live.run, now)
                         };
                         inner.grant(granted);
                     }
@@ -243,7 +267,10 @@ impl Engine {
                             if let Some(board) = inner.boards.find(live.run) {
                                 board.tell_durable();
                             }
-                            return inner.wake(live.run);
+                            return match later {
+                                None => inner.wake_at(place),
+                                Some(at) => inner.scheduler.suspended(at, live.run),
+                            };
                         }
                         Ok(Appended::Exists(by)) => taken(&live, by),
                         Ok(_) => Told::ShutDown,
@@ -358,6 +385,7 @@ struct Asked {
     entry: Entry,
     json: Vec<u8>,
     input_hash: u64,
+    terms: Terms,
 }
 
 /// A run that was begun, or found.
@@ -523,6 +551,7 @@ impl Inner {
         create: NewRun,
     ) -> Result<Appended, StoreError> {
         let now = self.clock.now();
+        let later = create.not_before.is_some();
         let batch = Replay::begin(begun, self.code)
             .poll_append(now)
             .into_iter()
@@ -531,7 +560,8 @@ impl Inner {
             return Err(StoreError::Closed);
         };
         let patch = RunPatch {
-            state: Some(RunState::Pending),
+            // One that is to begin later is `Waiting`.
+            state: (!later).then_some(RunState::Pending),
             at: now,
             code: self.code,
             ..RunPatch::default()
@@ -580,7 +610,7 @@ impl Inner {
         replay: Replay,
         input: &Payload,
         begin: Begin,
-        permit: OwnedSemaphorePermit,
+        seat: Seat,
     ) {
         let seed = (replay.seed(), replay.generation());
         let host = Arc::new(RunHost::new(Arc::clone(self), Arc::clone(live)));
@@ -605,17 +635,17 @@ impl Inner {
                             seed,
                             was_parked: false,
                         };
-                        return inner.launch_rollback(&live, rollback, permit);
+                        return inner.launch_rollback(&live, rollback, seat);
                     }
                     inner.left_memory(&live, exit);
-                    drop(permit);
+                    drop(seat);
                 })
             }
             Err(error) => tokio::spawn(async move {
                 let Park { reason, detail, .. } = error.park();
                 let exit = inner.park(&live, (reason, detail)).await;
                 inner.left_memory(&live, exit);
-                drop((begin, permit));
+                drop((begin, seat));
             }),
         };
         driven.driven_by(task.abort_handle());
@@ -626,13 +656,13 @@ impl Inner {
         self: &Arc<Self>,
         live: &Arc<Live>,
         rollback: Rollback,
-        permit: OwnedSemaphorePermit,
+        seat: Seat,
     ) {
         let (inner, driven) = (Arc::clone(self), Arc::clone(live));
         let task = tokio::spawn(async move {
             let exit = rollback.run().await;
             inner.left_memory(&driven, exit);
-            drop(permit);
+            drop(seat);
         });
         live.driven_by(task.abort_handle());
     }
@@ -703,9 +733,9 @@ impl Inner {
         self.leave(live);
         let granted = match &exit {
             Exit::Suspended(_) | Exit::Strayed(_) | Exit::Storage { unborn: false, .. } => {
-                self.limits.suspended(live.run)
+                self.limits.suspended(live.run, self.clock.now())
             }
-            _ => self.limits.release(live.run),
+            _ => self.limits.release(live.run, self.clock.now()),
         };
         self.grant(granted);
         let wanted = self.tell_desk(live.run, &exit);

@@ -1,9 +1,6 @@
 //! How a run that the store has comes into memory again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::board::Told;
 use super::driver::Begin;
@@ -11,6 +8,7 @@ use super::live::Live;
 use super::quarantine::Claim;
 use super::registry::Entry;
 use super::rollback::Rollback;
+use super::room::{Place, Seat};
 use super::{Inner, retry, telemetry};
 use crate::replay::{Begun, HistoryError, Ledger, ParkReason, Record, Replay, RunKey, RunState};
 use crate::store::{Loaded, RunRow, StoreError};
@@ -117,30 +115,52 @@ impl Inner {
 
     /// Brings a run back into memory, when there is room, if it is not there, and if this engine drives any.
     pub(crate) fn wake(self: &Arc<Self>, run: RunKey) {
-        // One that is queued is woken when it has a slot.
+        self.bring_back(run, None);
+    }
+
+    /// The same, where it is known where the run stands among those that wait for room.
+    pub(super) fn wake_at(self: &Arc<Self>, place: Place) {
+        self.bring_back(place.run, Some(place));
+    }
+
+    fn bring_back(self: &Arc<Self>, run: RunKey, place: Option<Place>) {
+        // One that is queued is woken when it has what it waits for.
         if !self.drives || self.limits.is_queued(run) {
             return;
         }
         let Some(coming) = Coming::of(self, run) else {
             return;
         };
+        // In line before this returns, where that can be: those who are woken in an order come in that order.
+        let free = self.room.try_enter();
+        let in_line = match (&free, place) {
+            (None, Some(place)) => Some(self.room.enter(place)),
+            _ => None,
+        };
         let inner = Arc::clone(self);
         tokio::spawn(async move {
-            let permit = if let Ok(permit) = Arc::clone(&inner.room).try_acquire_owned() {
-                permit
-            } else {
-                inner.crowd.fetch_add(1, Ordering::Relaxed);
-                let permit = Arc::clone(&inner.room).acquire_owned().await;
-                inner.crowd.fetch_sub(1, Ordering::Relaxed);
-                // Closed: the engine is shutting down.
-                let Ok(permit) = permit else { return };
-                permit
+            let seat = match (free, in_line) {
+                (Some(seat), _) => Some(seat),
+                (None, Some(in_line)) => in_line.await,
+                (None, None) => {
+                    let place = inner.place_of(run).await;
+                    inner.room.enter(place).await
+                }
             };
-            inner.take_up(coming, permit).await;
+            // Closed: the engine is shutting down.
+            let Some(seat) = seat else { return };
+            inner.take_up(coming, seat).await;
         });
     }
 
-    async fn take_up(self: Arc<Self>, coming: Coming, permit: OwnedSemaphorePermit) {
+    /// Where a run stands among those that wait. One that cannot be read stands where those do of which nothing was said; it is read
+    /// again when it is its turn.
+    async fn place_of(&self, run: RunKey) -> Place {
+        let row = self.store.row(run).await.ok().flatten();
+        Place::new(row.map_or(0, |row| row.priority), run)
+    }
+
+    async fn take_up(self: Arc<Self>, coming: Coming, seat: Seat) {
         if self.is_closing() {
             return;
         }
@@ -168,15 +188,23 @@ impl Inner {
             // Whoever opened the store since drives it: bodies begun here would be begun twice, and in vain.
             return self.tell(run, Told::ShutDown);
         }
-        let gate = self.gate_of(&row.workflow, Begun::of(&history));
+        if let Some(at) = row.not_before.filter(|at| *at > self.clock.now())
+            && !row.has_begun()
+        {
+            // Whoever wants it now waits for its time, too.
+            self.frees(run);
+            return self.scheduler.suspended(at, run);
+        }
+        let place = Place::new(row.priority, run);
+        let gate = self.gate_of(&row, Begun::of(&history));
         if let Some(gate) = &gate {
             if row.state == RunState::RollingBack {
-                self.limits.hold(gate, run);
-            } else if !self.limits.take(gate, run) {
-                self.enqueue(gate, run);
-                drop((coming, permit));
-                // It may have got one before it was no longer on its way.
-                let granted = self.limits.granted_with(run);
+                self.limits.hold(gate, place);
+            } else if !self.limits.take(gate, place, self.clock.now()) {
+                self.enqueue(gate, place);
+                drop((coming, seat));
+                // It may have got it before it was no longer on its way.
+                let granted = self.limits.granted_with(run, self.clock.now());
                 self.grant(granted);
                 return self.wake(run);
             }
@@ -194,7 +222,8 @@ impl Inner {
         let course = self.course(&row, &history, claim);
         let workflow = course.entry().map_or("", |entry| entry.name);
         let live = Live::new(row.id.clone(), run, workflow, hash, number);
-        let live = Arc::new(live.with_threads(self.threads_of(run)));
+        let live = live.with_threads(self.threads_of(run));
+        let live = Arc::new(live.with_priority(row.priority));
         live.follows(row.last_seq);
         if let Some(progress) = row.progress.clone() {
             live.set_progress(progress);
@@ -230,13 +259,17 @@ impl Inner {
                     seed,
                     was_parked: row.parked.is_some(),
                 };
-                return self.launch_rollback(&live, rollback, permit);
+                return self.launch_rollback(&live, rollback, seat);
             }
             Course::Replays { entry, hopeless } => (entry, hopeless),
         };
         self.check_children(&row.id, &history);
         if let Some(parked) = hopeless {
             let exit = self.park(&live, parked).await;
+            return self.left_memory(&live, exit);
+        }
+        // First: what is staked is begun, too.
+        if let Some(exit) = self.record_begin(&live, &mut row, gate.as_ref()).await {
             return self.left_memory(&live, exit);
         }
         if let Some(exit) = self.stake(&live, &mut row, claim).await {
@@ -257,7 +290,7 @@ impl Inner {
                     Begin::Loaded {
                         parked: row.parked.is_some(),
                     },
-                    permit,
+                    seat,
                 );
             }
             (Err(error), _) => {
@@ -275,7 +308,7 @@ impl Inner {
 
     /// A run needs no slot any more: who waits for one gets it.
     pub(super) fn frees(self: &Arc<Self>, run: RunKey) {
-        let granted = self.limits.release(run);
+        let granted = self.limits.release(run, self.clock.now());
         self.grant(granted);
     }
 

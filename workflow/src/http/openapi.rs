@@ -598,6 +598,21 @@ fn start(workflow: &str, shape: Option<&Shape>) -> Operation {
     operation
         .key("The run's id. Made again with the same one and the same input, it is the same run.")
         .waits()
+        .query(
+            "delay",
+            number(0).maximum(Some(u32::MAX)),
+            "Begins so many seconds from now.",
+        )
+        .query(
+            "not_before",
+            counted(),
+            "Does not begin before this time, in milliseconds since the Unix epoch. Not together with `delay`.",
+        )
+        .query(
+            "priority",
+            priority(),
+            "Of those that wait for the same the higher goes first; 0 unless it is said.",
+        )
         .body(input, required)
         .answers(200, "It has ended", ended(output.unwrap_or_else(anything)))
         .answers(
@@ -750,6 +765,32 @@ fn schemas() -> ComponentsBuilder {
                 ("finished_at", time(), false),
                 ("wake_at", time(), false),
                 ("waits_for", list(text().into()), false),
+                ("not_before", time(), false),
+                ("priority", priority().into(), true),
+                (
+                    "queued",
+                    object(&[
+                        ("limit", number(1).into(), false),
+                        (
+                            "rate",
+                            object(&[
+                                ("begins", number(1).into(), true),
+                                (
+                                    "interval",
+                                    number(1).description(Some("Milliseconds.")).into(),
+                                    true,
+                                ),
+                            ])
+                            .into(),
+                            false,
+                        ),
+                        ("key", text().into(), false),
+                        ("ahead", number(0).into(), true),
+                        ("not_before", time(), false),
+                    ])
+                    .into(),
+                    false,
+                ),
                 (
                     "parked",
                     object(&[
@@ -929,6 +970,10 @@ fn number(least: i64) -> ObjectBuilder {
 /// A number that a client gives, as `asked` reads it.
 fn counted() -> ObjectBuilder {
     number(0).maximum(Some(i64::try_from(Count::MAX).unwrap_or(i64::MAX)))
+}
+
+fn priority() -> ObjectBuilder {
+    number(i32::MIN.into()).maximum(Some(i32::MAX))
 }
 
 fn list(of: AnySchema) -> AnySchema {

@@ -14,7 +14,7 @@ use super::reply;
 use super::show::{Ended, Excerpt, Run};
 use crate::replay::RunKey;
 use crate::store::RunFilter;
-use crate::{AnyWorkflow, Error, RunHandle, RunState, Status, Uuid};
+use crate::{AnyWorkflow, Error, RunHandle, RunState, StartJson, Status, Timestamp, Uuid};
 
 /// `GET /workflows`: what may be started, sent on, and led.
 pub(super) async fn describe(asked: Asked) -> Result<Response, Problem> {
@@ -44,17 +44,55 @@ pub(super) async fn describe(asked: Asked) -> Result<Response, Problem> {
     Ok(reply::value(StatusCode::OK, &described))
 }
 
+/// When a run is to begin, and before whom; and how long to wait for its end.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Terms {
+    /// In whole seconds.
+    wait: Option<u64>,
+    /// In whole seconds.
+    delay: Option<u32>,
+    /// In milliseconds since the Unix epoch.
+    not_before: Option<Count>,
+    priority: Option<i32>,
+}
+
+impl Terms {
+    fn of(&self, mut start: StartJson) -> Result<StartJson, Problem> {
+        if self.delay.is_some() && self.not_before.is_some() {
+            return Err(Problem::new(
+                Kind::BadParameter,
+                "`delay` and `not_before` both say when the run begins: give one of them",
+            ));
+        }
+        if let Some(delay) = self.delay {
+            start = start.delay(Duration::from_secs(delay.into()));
+        }
+        if let Some(Count(time)) = self.not_before {
+            let time = i64::try_from(time).unwrap_or(i64::MAX);
+            start = start.not_before(Timestamp::from_millis(time));
+        }
+        if let Some(priority) = self.priority {
+            start = start.priority(priority);
+        }
+        Ok(start)
+    }
+}
+
 /// `POST /workflows/{workflow}/runs`: starts a run. Its id is the idempotency key.
 pub(super) async fn start(asked: Asked) -> Result<Response, Problem> {
     let workflow = asked.segment("workflow").to_owned();
     let key = asked.key()?;
     asked.allow_of(Action::Start, Some(&workflow), key.as_deref())?;
-    let wait = asked.wait()?.unwrap_or_default();
+    let terms: Terms = asked.query()?;
+    let wait = terms.wait.map(|wait| asked.within_patience(wait));
+    let wait = wait.transpose()?.unwrap_or_default();
     let id = key.unwrap_or_else(chosen);
     let (api, at) = (asked.api.clone(), asked.at_run(&id));
     // Of a workflow without parameters there is nothing to say.
     let input = asked.maybe_json().await?.unwrap_or_else(|| "{}".into());
-    let run = api.engine.start_json(id, &workflow, input).await?;
+    let start = api.engine.start_json(id, &workflow, input);
+    let run = terms.of(start)?.await?;
     Ok(reply::at(api.came(&run, wait).await?, &at))
 }
 

@@ -22,11 +22,52 @@ pub(super) struct Run {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    not_before: Option<Timestamp>,
+    priority: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued: Option<Queued>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<Parked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<Parent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Box<RawValue>>,
+}
+
+/// What it waits for before it may go on.
+#[derive(Debug, Serialize)]
+struct Queued {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Rate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    ahead: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_before: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+struct Rate {
+    begins: usize,
+    /// In milliseconds.
+    interval: u64,
+}
+
+impl From<crate::Queued> for Queued {
+    fn from(queued: crate::Queued) -> Self {
+        Self {
+            limit: queued.limit,
+            rate: queued.rate.map(|rate| Rate {
+                begins: rate.begins(),
+                interval: u64::try_from(rate.interval().as_millis()).unwrap_or(u64::MAX),
+            }),
+            key: queued.key,
+            ahead: queued.ahead,
+            not_before: queued.not_before,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -54,6 +95,9 @@ impl From<Status> for Run {
             finished_at: status.finished_at,
             wake_at: status.wake_at,
             waits_for: status.waits_for,
+            not_before: status.not_before,
+            priority: status.priority,
+            queued: status.queued.map(Queued::from),
             parked: status.parked.map(|parked| Parked {
                 reason: parked.reason.word(),
                 detail: parked.detail,

@@ -15,6 +15,7 @@ mod retry;
 mod rewind;
 mod site;
 mod state;
+mod terms;
 mod time;
 
 pub use divergence::{Divergence, Issued, Now, Recorded};
@@ -37,4 +38,5 @@ pub use retry::Backoff;
 pub use rewind::{Recovery, Rewind, RewindError, fork};
 pub use site::{Kind, Site};
 pub use state::{ParkReason, RunState};
+pub use terms::{Begins, Terms};
 pub use time::Timestamp;

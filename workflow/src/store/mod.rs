@@ -56,7 +56,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 11. An inbox is in arrival order, arrivals are never given twice, and a message that was taken is not in it. A batch that
 ///     takes what is not there, or gives back what is, or never was, is refused with `StoreError::Conflict`.
 /// 12. Of a run that was deleted nothing is left: no read finds it, its id is free, and its number is never given again.
-/// 13. No transaction is open, and no lock held, while user code runs.
+/// 13. A run that is created not to begin before a time is `Waiting`, with that as its wake time.
+/// 14. No transaction is open, and no lock held, while user code runs.
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Who this store is.
     fn identity(&self) -> Identity;

@@ -41,6 +41,10 @@ pub struct RunRow {
     pub unclean: u32,
     /// True when its last owner let go of it in the middle of something, and did not die.
     pub released: bool,
+    /// Before which time it was not to begin, if its start said so.
+    pub not_before: Option<Timestamp>,
+    /// Where it stands among those that wait for a slot or for room: the higher goes first.
+    pub priority: i32,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -55,6 +59,17 @@ impl RunRow {
         let parked = self.parked.as_ref();
         self.state == RunState::RollingBack
             || parked.is_some_and(|parked| parked.reason.is_of_undo())
+    }
+
+    /// Whether it was begun: its code has run, or may have. One that was not is stored and waits for its time, for a slot, or for
+    /// room.
+    pub fn has_begun(&self) -> bool {
+        match self.state {
+            RunState::Pending => false,
+            // Whoever waits in the middle of its code has recorded at what.
+            RunState::Waiting => self.last_seq > 1,
+            _ => true,
+        }
     }
 
     /// Whether it is to be driven: it was cut off in the middle of something, or its time has come.
@@ -95,6 +110,10 @@ pub struct NewRun {
     pub parent: Option<(RunId, Location)>,
     /// True when nobody awaits its result.
     pub detached: bool,
+    /// Not to begin before then: the run is `Waiting`, and wakes at that time. So its batch says no state.
+    pub not_before: Option<Timestamp>,
+    /// Where it stands among those that wait for a slot or for room: the higher goes first.
+    pub priority: i32,
 }
 
 /// What a batch changes in a run's row. Absent is unchanged.

@@ -204,10 +204,11 @@ fn is_once(call: &Expr) -> bool {
     let Expr::MethodCall(call) = peel(call) else {
         return false;
     };
-    matches!(
-        (call.method.to_string().as_str(), call.args.len()),
-        ("reply" | "id", 1) | ("detach", 0)
-    )
+    name::is_term(call)
+        || matches!(
+            (call.method.to_string().as_str(), call.args.len()),
+            ("reply", 1) | ("detach", 0)
+        )
 }
 
 /// Whether a `?` stands in it that leaves it.

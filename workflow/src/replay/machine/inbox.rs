@@ -14,7 +14,8 @@ use super::code::remember;
 use super::tree::{Doing, Name};
 use super::{Class, Outcome, Replay, Ticket};
 use crate::replay::{
-    Body, Ended, Failure, Kind, Location, Message, NewMessage, Payload, RunId, Timestamp, Waiting,
+    Body, Ended, Failure, Kind, Location, Message, NewMessage, Payload, RunId, Terms, Timestamp,
+    Waiting,
 };
 
 /// The channel on which a parent is told of the end of its child. No user's channel has this name.
@@ -75,6 +76,8 @@ pub struct ChildStart {
     pub location: Location,
     /// True when its end is not waited for.
     pub detached: bool,
+    /// When it begins, and before whom.
+    pub terms: Terms,
 }
 
 /// What lies in a run's inbox.

@@ -195,6 +195,8 @@ pub fn a_child_stays_as_long_as_its_parent<H: Harness>() {
             workflow: "parcel".to_owned(),
             parent: Some((id("p"), Location::root().site("a"))),
             detached,
+            not_before: None,
+            priority: 0,
         });
         assert_eq!(done(&store, create), Appended::Applied);
         end(&store, &mut child);

@@ -111,6 +111,7 @@ macro_rules! conformance {
             hostile_keys_delete_only_themselves
             records_are_listed_in_the_order_of_their_numbers
             wake_times_are_set_moved_and_cleared
+            a_run_that_is_to_begin_later_waits_for_its_time
             due_gives_the_past_ones_only
             active_is_exactly_the_active_rows
             a_listing_pages_through_what_fits

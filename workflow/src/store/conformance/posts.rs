@@ -41,6 +41,8 @@ fn child(store: &impl Store, name: &str, parent: &str, detached: bool) -> (RunKe
             workflow: "ship".to_owned(),
             parent: Some((id(parent), Location::root().site("ship"))),
             detached,
+            not_before: None,
+            priority: 0,
         },
         records: vec![record],
     };

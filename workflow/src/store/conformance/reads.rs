@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::scene::{Dice, Owner, at, done, loaded, row, step};
+use super::scene::{Dice, Owner, at, done, id, loaded, row, step};
 use super::{Harness, block_on};
 use crate::replay::{Location, RunKey, RunState, Timestamp};
-use crate::store::{Appended, RunFilter, RunRow, Store};
+use crate::store::{Appended, Post, RunFilter, RunRow, Store};
 
 /// Whether it is folded or not, also when the history has grown since, and when its beginning is deleted.
 pub fn the_first_record_is_that_of_the_history<H: Harness>() {
@@ -67,6 +67,47 @@ pub fn wake_times_are_set_moved_and_cleared<H: Harness>() {
                 wake_at.map(|_| owner.run).into_iter().collect::<Vec<_>>()
             );
         }
+    }
+}
+
+/// Nobody is woken by a run that was stored to begin later, before it is its time.
+pub fn a_run_that_is_to_begin_later_waits_for_its_time<H: Harness>() {
+    for rested in [false, true] {
+        let (mut place, store) = H::fresh();
+        let (mut owner, mut append) = Owner::create(&*store, "a");
+        let new = append.create.as_mut().expect("it creates a run");
+        (new.not_before, new.priority) = (Some(at(900)), -7);
+        let mut child = new.clone();
+        child.id = id("child");
+        append.patch.state = None;
+        append.posts = vec![Post::Run {
+            run: store.allocate(),
+            new: child,
+            records: append.records.clone(),
+        }];
+        assert_eq!(done(&store, append), Appended::Applied);
+        if rested {
+            place.rest(&store);
+        }
+        let rows = block_on(store.list(&RunFilter::default())).unwrap().rows;
+        assert_eq!(rows.len(), 2);
+        for row in &rows {
+            assert_eq!((row.state, row.wake_at), (RunState::Waiting, Some(at(900))));
+            assert_eq!((row.not_before, row.priority), (Some(at(900)), -7));
+            assert!(!row.has_begun());
+        }
+        let due = |until| block_on(store.due(None, at(until), 9)).unwrap();
+        assert_eq!(due(899), []);
+        assert_eq!(due(900).len(), 2);
+        assert_eq!(block_on(store.active(None, 9)).unwrap(), []);
+        // What it was started with stays in its row.
+        owner.write(&store, vec![step("one")], RunState::Running);
+        if rested {
+            place.rest(&store);
+        }
+        let begun = row(&store, owner.run);
+        assert!(begun.has_begun());
+        assert_eq!((begun.not_before, begun.priority), (Some(at(900)), -7));
     }
 }
 

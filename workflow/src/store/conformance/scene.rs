@@ -82,6 +82,8 @@ impl Owner {
             workflow: "checkout".to_owned(),
             parent: None,
             detached: false,
+            not_before: None,
+            priority: 0,
         });
         (owner, append)
     }

@@ -7,7 +7,7 @@ use super::{
     read::Reader,
     write::{Writer, seal},
 };
-use crate::replay::{CodeId, RunKey};
+use crate::replay::{CodeId, RunKey, Timestamp};
 #[cfg(feature = "redb")]
 use crate::store::{NewRun, RunPatch};
 use crate::store::{Parked, RunRow, StoreError};
@@ -36,10 +36,14 @@ pub fn encode_row(row: &RunRow, out: &mut Vec<u8>) {
     writer.timestamp(row.created_at);
     writer.timestamp(row.updated_at);
     writer.option(row.finished_at, Writer::timestamp);
-    // Added later: a row without them is as it was before.
-    if row.unclean > 0 || row.released {
+    // Added later, and later still: a row without them is as it was before.
+    let starts = row.not_before.is_some() || row.priority != 0;
+    if row.unclean > 0 || row.released || starts {
         writer.varint(row.unclean.into());
         writer.bool(row.released);
+    }
+    if starts {
+        put_terms(&mut writer, row.not_before, row.priority);
     }
     seal(out, start);
 }
@@ -81,12 +85,31 @@ fn decode(key: RunKey, bytes: &Bytes) -> Result<RunRow, Fault> {
         finished_at: input.option(Reader::timestamp)?,
         unclean: 0,
         released: false,
+        not_before: None,
+        priority: 0,
     };
     if !input.is_empty() {
         row.unclean = input.u32()?;
         row.released = input.bool()?;
     }
+    if !input.is_empty() {
+        (row.not_before, row.priority) = get_terms(&mut input)?;
+    }
     Ok(row)
+}
+
+/// When a run may begin, and where it stands among others.
+fn put_terms(out: &mut Writer<'_>, not_before: Option<Timestamp>, priority: i32) {
+    out.option(not_before, Writer::timestamp);
+    // Zigzag, so that a small one takes a byte whatever its sign.
+    out.varint(((priority << 1) ^ (priority >> 31)).cast_unsigned().into());
+}
+
+fn get_terms(input: &mut Reader<'_>) -> Result<(Option<Timestamp>, i32), Fault> {
+    let not_before = input.option(Reader::timestamp)?;
+    let zigzag = input.u32()?;
+    let priority = (zigzag >> 1).cast_signed() ^ -((zigzag & 1).cast_signed());
+    Ok((not_before, priority))
 }
 
 fn put_parked(out: &mut Writer<'_>, parked: &Parked) {
@@ -118,7 +141,27 @@ pub(crate) fn get_new_run(input: &mut Reader<'_>) -> Result<NewRun, Fault> {
         workflow: input.text()?,
         parent: input.parent()?,
         detached: input.bool()?,
+        not_before: None,
+        priority: 0,
     })
+}
+
+/// Whether a new run says something that [`put_new_run`] does not write.
+#[cfg(feature = "redb")]
+pub(crate) fn has_terms(run: &NewRun) -> bool {
+    run.not_before.is_some() || run.priority != 0
+}
+
+/// The rest of a new run: what was added later.
+#[cfg(feature = "redb")]
+pub(crate) fn put_new_terms(out: &mut Writer<'_>, run: &NewRun) {
+    put_terms(out, run.not_before, run.priority);
+}
+
+#[cfg(feature = "redb")]
+pub(crate) fn get_new_terms(input: &mut Reader<'_>, run: &mut NewRun) -> Result<(), Fault> {
+    (run.not_before, run.priority) = get_terms(input)?;
+    Ok(())
 }
 
 #[cfg(feature = "redb")]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entry:         header length | header | (record length | record)*
-//! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | effects (from version 2) | removed, rest of the patch (from version 3) | crc32
+//! header:        version u8 | run | epoch | number | expected seq | new run? | deletes | patch | effects (from version 2) | removed, rest of the patch (from version 3) | rest of the new run? (from version 4) | crc32
 //! body of a frame: (entry length | entry)*
 //! ```
 //!
@@ -13,8 +13,9 @@ use bytes::Bytes;
 
 use crate::replay::{Record, RunKey};
 use crate::store::encoding::{
-    Fault, Reader, Writer, encode_record, get_effect, get_more, get_new_run, get_patch, has_more,
-    put_effect, put_more, put_new_run, put_patch, seal,
+    Fault, Reader, Writer, encode_record, get_effect, get_more, get_new_run, get_new_terms,
+    get_patch, has_more, has_terms, put_effect, put_more, put_new_run, put_new_terms, put_patch,
+    seal,
 };
 use crate::store::transition::Transition;
 use crate::store::{StoreError, encoding::Peek, encoding::peek_record};
@@ -40,9 +41,13 @@ const VERSION: u8 = 1;
 const WITH_EFFECTS: u8 = 2;
 /// Of one that says more: which single records it deletes, or what was added to a patch later.
 const WITH_MORE: u8 = 3;
+/// Of one that creates a run of which it says when it may begin, or before whom.
+const WITH_TERMS: u8 = 4;
 
 fn version(transition: &Transition) -> u8 {
-    if !transition.removed.is_empty() || has_more(&transition.patch) {
+    if transition.create.as_ref().is_some_and(has_terms) {
+        WITH_TERMS
+    } else if !transition.removed.is_empty() || has_more(&transition.patch) {
         WITH_MORE
     } else if !transition.effects.is_empty() {
         WITH_EFFECTS
@@ -169,11 +174,14 @@ fn put_header(out: &mut Writer<'_>, transition: &Transition) {
         out.list(&transition.removed, |out, seq| out.varint(*seq));
         put_more(out, &transition.patch);
     }
+    if version >= WITH_TERMS {
+        out.option(transition.create.as_ref(), put_new_terms);
+    }
 }
 
 fn get_header(input: &mut Reader<'_>, records: u64) -> Result<Transition, Fault> {
     let version = match input.u8()? {
-        version @ VERSION..=WITH_MORE => version,
+        version @ VERSION..=WITH_TERMS => version,
         newer => return Err(Fault::Newer("version", newer)),
     };
     let run = RunKey(input.varint()?);
@@ -198,6 +206,15 @@ fn get_header(input: &mut Reader<'_>, records: u64) -> Result<Transition, Fault>
     if version >= WITH_MORE {
         transition.removed = input.list(Reader::varint)?;
         get_more(input, &mut transition.patch)?;
+    }
+    if version >= WITH_TERMS {
+        let create = &mut transition.create;
+        input.option(|input| match create {
+            Some(new) => get_new_terms(input, new),
+            None => Err(Fault::Malformed(
+                "it says when a run begins and creates none",
+            )),
+        })?;
     }
     Ok(transition)
 }
