@@ -164,7 +164,9 @@ async fn let_out(inner: Weak<Inner>) {
     loop {
         until(&inner, OTHERS, |inner| {
             let runs = inner.runs();
-            runs.coming.is_empty() && runs.by_key.keys().all(|run| Some(*run) == alone)
+            !inner.is_crowded()
+                && runs.coming.is_empty()
+                && runs.by_key.keys().all(|run| Some(*run) == alone)
         })
         .await;
         let Some(engine) = inner.upgrade() else {

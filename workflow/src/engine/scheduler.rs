@@ -96,6 +96,7 @@ impl Scheduler {
 
     /// Starts the task: first what was under way when the store was last closed or cut off, then the timetable.
     pub(crate) fn start(inner: &Arc<Inner>) {
+        inner.opens_room();
         let weak = Arc::downgrade(inner);
         let task = tokio::spawn(async move {
             count_slots(&weak).await;
@@ -151,7 +152,8 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
             rows.extend(inner.store.row(run).await?);
         }
         resumed += rows.len() as u64;
-        if !admit(inner, &rows).await {
+        wake_all(inner, &rows);
+        if inner.is_closing() {
             return Ok(());
         }
     }
@@ -170,7 +172,8 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
         });
         left += same.len() as u64;
         retried += other.len() as u64;
-        if !admit(inner, &other).await {
+        wake_all(inner, &other);
+        if inner.is_closing() {
             return Ok(());
         }
         let Some(next) = page.next else { break };
@@ -187,9 +190,8 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Wakes runs in their order, and waits until all of them have found room: what is due is read no faster than it is driven. False
-/// when the engine is closing.
-async fn admit(inner: &Arc<Inner>, rows: &[RunRow]) -> bool {
+/// Wakes runs in the order in which they wait for room.
+fn wake_all(inner: &Arc<Inner>, rows: &[RunRow]) {
     let mut places: Vec<_> = rows
         .iter()
         .map(|row| Place::new(row.priority, row.key))
@@ -197,13 +199,6 @@ async fn admit(inner: &Arc<Inner>, rows: &[RunRow]) -> bool {
     places.sort_unstable();
     for place in places {
         inner.wake_at(place);
-    }
-    match inner.room.enter(Place::LAST).await {
-        Some(seat) => {
-            drop(seat);
-            !inner.is_closing()
-        }
-        None => false,
     }
 }
 

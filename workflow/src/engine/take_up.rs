@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::board::Told;
 use super::driver::Begin;
 use super::live::Live;
@@ -131,25 +133,34 @@ impl Inner {
         let Some(coming) = Coming::of(self, run) else {
             return;
         };
-        // In line before this returns, where that can be: those who are woken in an order come in that order.
-        let free = self.room.try_enter();
-        let in_line = match (&free, place) {
-            (None, Some(place)) => Some(self.room.enter(place)),
-            _ => None,
-        };
+        if let Some(seat) = self.room.try_enter() {
+            tokio::spawn(Arc::clone(self).take_up(coming, seat));
+            return;
+        }
+        drop(coming);
+        if let Some(place) = place {
+            return self.room.queue(place);
+        }
         let inner = Arc::clone(self);
         tokio::spawn(async move {
-            let seat = match (free, in_line) {
-                (Some(seat), _) => Some(seat),
-                (None, Some(in_line)) => in_line.await,
-                (None, None) => {
-                    let place = inner.place_of(run).await;
-                    inner.room.enter(place).await
+            let place = inner.place_of(run).await;
+            inner.room.queue(place);
+        });
+    }
+
+    /// Takes in the runs that wait for room, when it is their turn.
+    pub(super) fn opens_room(self: &Arc<Self>) {
+        let (weak, runtime) = (Arc::downgrade(self), Handle::current());
+        self.room.takes_in(move |run, seat| {
+            let Some(inner) = weak.upgrade() else { return };
+            runtime.spawn(async move {
+                // One that is in a line for something else meanwhile is woken when it has that.
+                if !inner.limits.is_queued(run)
+                    && let Some(coming) = Coming::of(&inner, run)
+                {
+                    inner.take_up(coming, seat).await;
                 }
-            };
-            // Closed: the engine is shutting down.
-            let Some(seat) = seat else { return };
-            inner.take_up(coming, seat).await;
+            });
         });
     }
 

@@ -455,7 +455,7 @@ fn child() -> ChildStart {
         input_hash: 0,
         location: Location::root().site("c"),
         detached: false,
-        terms: Terms::default(),
+        terms: crate::replay::Terms::default(),
     }
 }
 
