@@ -140,6 +140,33 @@ async fn a_restart_keeps_the_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_backlog_is_read_while_there_is_no_room_and_forgets_nobody() {
+    let (world, order) = (World::new(), Order::default());
+    let operator = all(world.engine(), &order).drives_nothing();
+    let operator = operator.build().await.unwrap();
+    for number in 0..3_000 {
+        let run = number.to_string();
+        let priority = match number {
+            2_900 => 5,
+            10 => -5,
+            _ => 0,
+        };
+        let call = call(&run).priority(priority);
+        operator.start(&*run, call).await.unwrap();
+    }
+    drop(operator);
+    pass(1).await;
+    let engine = all(world.engine(), &order).in_memory(2).build();
+    let engine = engine.await.unwrap();
+    pass(3_000 * 1_000).await;
+    let order = order.lock().unwrap().clone();
+    assert_eq!(order.len(), 3_000);
+    assert_eq!(order[..4], ["0", "1", "2900", "2"]);
+    assert_eq!(order[2_998..], ["2999", "10"]);
+    assert_eq!(engine.in_memory(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_goes_on_stands_where_its_priority_says() {
     let order = Order::default();
     let world = World::new();

@@ -15,7 +15,7 @@ use workflow_tests::{World, pass};
 
 use crate::either::Either;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// When the bodies of runs were entered, in seconds since the world began.
 #[derive(Debug, Clone)]
@@ -38,7 +38,9 @@ impl Log {
             seconds.entry(at / 1_000).or_default().push(run.clone());
         }
         // At one time there is no order.
-        seconds.values_mut().for_each(|runs| runs.sort_unstable());
+        for runs in seconds.values_mut() {
+            runs.sort_unstable();
+        }
         seconds
     }
 
@@ -275,6 +277,34 @@ async fn children_count_and_so_do_runs_whose_time_has_come() {
     assert_eq!(seconds[&60], ["c"]);
     assert_eq!(seconds[&90], ["d"]);
     assert_eq!(seconds[&120], ["e"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_time_came_while_no_engine_was_there_counts_too() {
+    for either in Either::each() {
+        let log = Log::new();
+        let build = |either: &Either| all(either.engine(), &log).rate(export, Rate::per(1, MINUTE));
+        let engine = build(&either).build().await.unwrap();
+        start(&engine, [0]).await;
+        let late = call("x", "late").delay(Duration::from_secs(10));
+        engine.start("late", late).await.unwrap();
+        pass(5_000).await;
+        let left = either.crash();
+        drop(engine);
+        pass(20_000).await;
+        let engine = build(&left).build().await.unwrap();
+        pass(1).await;
+        assert_eq!(
+            engine.status("late").await.unwrap().state,
+            RunState::Waiting
+        );
+        start(&engine, [1]).await;
+        pass(300_000).await;
+        let seconds = log.seconds();
+        assert_eq!(seconds[&60], ["late"]);
+        assert_eq!(seconds[&120], ["001"]);
+        engine.shutdown(Duration::ZERO).await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ async fn a_start_may_say_when_the_run_begins_and_before_whom() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_says_for_what() {
     let shop = Shop::new();
-    let minute = Duration::from_secs(60);
+    let minute = Duration::from_mins(1);
     let builder = shop.builder().limit(bill, Limit::unfinished(1));
     let engine = builder
         .rate(order, Rate::per(1, minute))
