@@ -256,3 +256,33 @@ async fn a_step_in_a_unit_test_puts_its_values_nowhere() {
     pass(0).await;
     let _ = Duration::ZERO;
 }
+
+#[step(retries = 0)]
+async fn takes(key: &str, removes: bool) -> Result<(), PutError> {
+    if removes {
+        return current_step().remove(key);
+    }
+    current_step().put(key, &1)
+}
+
+#[workflow]
+async fn intrudes(key: String, removes: bool) -> Result<(), Failure> {
+    takes(&key, removes).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_the_librarys_own_is_refused() {
+    let engine = World::new().engine().workflow(intrudes).build().await;
+    let engine = engine.unwrap();
+    for (id, removes) in [("a", false), ("b", true)] {
+        let call = intrudes("\0begun/export".to_owned(), removes);
+        let Err(Error::Failed(failure)) = engine.run(id, call).await else {
+            panic!("it was taken")
+        };
+        let says = failure.message();
+        assert!(
+            says.starts_with("`\\0begun/export` cannot be put"),
+            "{says}"
+        );
+    }
+}

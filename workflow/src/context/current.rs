@@ -90,6 +90,12 @@ pub enum PutError {
         /// Its key.
         key: String,
     },
+    /// Keys that begin with a NUL are the library's own.
+    #[error("`{}` cannot be put: keys that begin with a NUL are the library's own; let it begin with something else", key.escape_debug())]
+    Own {
+        /// Its key.
+        key: String,
+    },
 }
 
 impl CurrentStep {
@@ -262,7 +268,7 @@ impl CurrentStep {
     /// ```
     ///
     /// # Errors
-    /// [`PutError::Encode`]; and [`PutError::NoRecord`] in an operation, or in the undo of a stage. A value over the payload limit
+    /// [`PutError::Encode`]; [`PutError::Own`] when the key begins with a NUL; and [`PutError::NoRecord`] in an operation, or in the undo of a stage. A value over the payload limit
     /// fails the step with [`FailureKind::Encode`](crate::FailureKind::Encode).
     pub fn put<T: Serialize + ?Sized>(
         &self,
@@ -280,12 +286,15 @@ impl CurrentStep {
     /// is nothing.
     ///
     /// # Errors
-    /// [`PutError::NoRecord`], as `put`.
+    /// [`PutError::Own`] and [`PutError::NoRecord`], as `put`.
     pub fn remove(&self, key: impl Into<String>) -> Result<(), PutError> {
         self.put_json(key.into(), None)
     }
 
     fn put_json(&self, key: String, json: Option<Vec<u8>>) -> Result<(), PutError> {
+        if key.starts_with('\0') {
+            return Err(PutError::Own { key });
+        }
         match &self.0.values {
             Some(values) => {
                 let mut values = values.lock().unwrap_or_else(PoisonError::into_inner);

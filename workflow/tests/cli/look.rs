@@ -1,10 +1,12 @@
 //! Looking at runs: list, show, history, graph, timeline.
 
+use std::time::Duration;
+
 use console::measure_text_width;
 use serde_json::json;
 
 use crate::on;
-use crate::shop::{ODD, Shop};
+use crate::shop::{ODD, Shop, order};
 
 #[test]
 fn runs_are_listed_in_start_order_with_what_they_wait_for() {
@@ -53,9 +55,34 @@ trip                       trip      waiting    2035-01-01T00:00:00.000Z  until 
         json!({
             "id": "waits", "workflow": "order", "state": "waiting", "records": 5, "generation": 0,
             "created_at": 2_051_222_400_000_u64, "updated_at": 2_051_222_400_000_u64,
-            "wake_at": 2_053_814_400_000_u64, "waits_for": ["payment"],
+            "wake_at": 2_053_814_400_000_u64, "waits_for": ["payment"], "priority": 0,
         })
     );
+}
+
+#[test]
+fn a_run_that_is_to_begin_later_says_when_and_before_whom() {
+    let shop = Shop::new();
+    shop.open(async |engine| {
+        let call = order(3).delay(Duration::from_hours(24)).priority(-4);
+        engine.start("later", call).await.unwrap();
+    });
+    let listed = on(&shop.store(), &["list"]).out;
+    let line = listed.lines().find(|line| line.starts_with("later "));
+    let line = line.unwrap();
+    assert!(line.contains("waiting"), "{line}");
+    assert!(line.ends_with("until 2035-01-02T00:00:00.000Z"), "{line}");
+    let json = on(&shop.store(), &["list", "--json", "--state", "waiting"]).json();
+    let later = json["runs"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(
+        (&later["id"], &later["priority"]),
+        (&json!("later"), &json!(-4))
+    );
+    assert_eq!(later["not_before"], later["wake_at"]);
+    let shown = on(&shop.store(), &["show", "later"]).out;
+    for part in ["not before", "2035-01-02T00:00:00.000Z", "priority", "-4"] {
+        assert!(shown.contains(part), "{shown}");
+    }
 }
 
 /// What is said of why a run is parked: the words are the engine's.
