@@ -136,6 +136,7 @@ impl<W: Workflow> Call<W> {
     }
 
     /// When it is to begin, and before whom.
+    #[cfg(feature = "engine")]
     pub(crate) fn terms(&self) -> Terms {
         self.terms
     }

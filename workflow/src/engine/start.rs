@@ -19,7 +19,7 @@ use super::{Engine, Inner, RunHandle, Runs, StartError, retry, telemetry};
 use crate::codec::{self, canonical_hash};
 use crate::context::{self, ArgError, Args, Call, Host, Input, InputError, Park, Run, Workflow};
 use crate::replay::{
-    Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState, Terms,
+    Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState, Terms, Timestamp,
 };
 use crate::store::{
     Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, RunRow, StoreError,
@@ -240,7 +240,7 @@ impl Engine {
                 leave.disarm();
                 let (inner, live) = (Arc::clone(inner), Arc::clone(&starting));
                 let task = tokio::spawn(async move {
-                    let written = inner.store_only(&live, begun, create).await;
+                    let written = inner.store_only(&live, begun, create, now).await;
                     drop(door);
                     let stored =
                         matches!(written, Ok(Appended::Applied | Appended::AlreadyApplied));
@@ -543,14 +543,14 @@ impl Inner {
         self.left.notify_waiters();
     }
 
-    /// Stores a run without driving it.
+    /// Stores a run without driving it, as of the time from which its delay counts.
     async fn store_only(
         &self,
         live: &Live,
         begun: Begun,
         create: NewRun,
+        now: Timestamp,
     ) -> Result<Appended, StoreError> {
-        let now = self.clock.now();
         let later = create.not_before.is_some();
         let batch = Replay::begin(begun, self.code)
             .poll_append(now)

@@ -13,7 +13,7 @@ use crate::engine::Definition;
 use crate::replay::Timestamp;
 
 /// How many runs of a workflow may be under way at once, and what counts as under way. For
-/// [`EngineBuilder::limit`](super::EngineBuilder::limit).
+/// [`EngineBuilder::limit`](crate::EngineBuilder::limit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     runs: usize,
@@ -25,7 +25,7 @@ impl Limit {
     /// while it waits, and needs one again to go on. So many may be begun, and few do something: the limit for what is
     /// called from steps.
     ///
-    /// A run that waits less than the engine's [`linger`](super::EngineBuilder::linger) stays in memory, and keeps its slot as long
+    /// A run that waits less than the engine's [`linger`](crate::EngineBuilder::linger) stays in memory, and keeps its slot as long
     /// as nobody else wants it.
     ///
     /// # Panics
