@@ -13,6 +13,12 @@ use crate::replay::Timestamp;
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
     /// The present instant.
     fn now(&self) -> Timestamp;
+
+    /// How long an engine waits at most before it asks again, so that it notices when the clock was set forward: 10 seconds, unless it
+    /// says otherwise. One that is never set may say more: then a virtual clock jumps far.
+    fn longest_wait(&self) -> Duration {
+        Duration::from_secs(10)
+    }
 }
 
 /// The computer's clock. The default.
@@ -60,5 +66,10 @@ impl Clock for TokioClock {
         self.start.after(Duration::from_millis(
             u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
         ))
+    }
+
+    /// A day: nobody sets it.
+    fn longest_wait(&self) -> Duration {
+        Duration::from_secs(86_400)
     }
 }

@@ -11,9 +11,6 @@ pub(crate) const STORAGE_PAUSE: Duration = Duration::from_secs(30);
 /// An inbox that could not be read is read again after this.
 pub(crate) const INBOX_PAUSE: Duration = Duration::from_secs(1);
 
-/// No timer is set for longer: a clock that was set forward is noticed within this time.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
 /// How long to wait before a batch is written for the so-manieth time again.
 pub(crate) fn storage(attempt: u32) -> Duration {
     Duration::from_millis(10 << attempt.min(10)).min(Duration::from_secs(10))

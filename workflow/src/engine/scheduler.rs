@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::Inner;
 use super::room::Place;
-use super::{Inner, retry};
 use crate::replay::{RunKey, RunState, Timestamp};
 use crate::store::{RunFilter, RunRow, StoreError};
 
-/// How far ahead deadlines are read.
-const STRETCH: Duration = Duration::from_secs(60);
+/// How far ahead deadlines are read, in longest waits: a minute.
+const STRETCH: u32 = 6;
 
 /// When the deadlines could not be read, they are read again after this.
 const READ_PAUSE: Duration = Duration::from_secs(1);
@@ -230,7 +230,7 @@ async fn keep_time(weak: Weak<Inner>) {
             .min(opens_at.unwrap_or(Timestamp::MAX));
         let wait = look
             .since(inner.clock.now())
-            .clamp(least, retry::LONGEST_WAIT);
+            .clamp(least, inner.clock.longest_wait());
         let changed = Arc::clone(&inner.scheduler.changed);
         drop(inner);
         tokio::select! {
@@ -243,10 +243,11 @@ async fn keep_time(weak: Weak<Inner>) {
 /// Reads the deadlines of the next stretch, once half of the last one has passed.
 async fn read_ahead(inner: &Inner, now: Timestamp) -> Result<(), StoreError> {
     let from = inner.scheduler.state().horizon;
-    if from > now.after(STRETCH / 2) {
+    let stretch = inner.clock.longest_wait() * STRETCH;
+    if from > now.after(stretch / 2) {
         return Ok(());
     }
-    let until = now.after(STRETCH);
+    let until = now.after(stretch);
     // Moved first: a run that suspends from now on adds itself, and one that is read twice is woken once.
     inner.scheduler.state().horizon = until;
     let mut after = (from != Timestamp::MIN).then_some((from, RunKey(u64::MAX)));
