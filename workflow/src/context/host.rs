@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::CurrentStep;
+use super::{CurrentStep, Intervening};
 use crate::replay::{Location, Record, Timestamp};
 use crate::store::{BoxFuture, StoreError};
 
@@ -67,6 +67,11 @@ pub trait Host: Send + Sync {
     /// What the run has recorded, as the store has it.
     fn history(&self) -> BoxFuture<'static, Result<Vec<Record>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Who is asked before a body begins, and the name of the run's workflow.
+    fn intervening(&self) -> Option<(&Arc<dyn Intervening>, &str)> {
+        None
     }
 
     /// What surrounds the polls of an attempt's body, asked once per attempt.

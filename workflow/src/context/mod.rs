@@ -27,6 +27,7 @@ mod fragment;
 mod gate;
 mod guide;
 mod host;
+mod intervene;
 mod join;
 mod join_all;
 mod looping;
@@ -55,6 +56,9 @@ pub use fragment::{Apart, Durably, Fragment, FragmentRun, Lent, Once};
 pub use gate::Version;
 pub use guide::{Asking, ChildOf, Claimed, Ground, GroundCode, Limit, Unmaking, Up, Visiting};
 pub use host::{Desk, Host, Left, StepSpan};
+#[cfg(feature = "engine")]
+pub(crate) use intervene::intervened;
+pub use intervene::{Instead, Intervening, Intervention};
 pub use join::{ArmSet, Join, JoinRun};
 pub use join_all::{Items, JoinAllRun, Slot};
 pub use looping::{Carry, Hold, Loop, Resume, Top};

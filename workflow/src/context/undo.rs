@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::intervene::intervened;
 use super::step::{InPlace, Renamed};
 use super::wait::Operation;
 use super::{BoxFut, CurrentStep, Cx, Park, Run, States, Values, opaque_debug};
@@ -432,7 +433,11 @@ fn begin(run: &Run, entry: &LedgerEntry) -> Result<(CurrentStep, Undone), Park> 
     );
     let args = |output| UndoArgs::new(output, states, step.clone());
     let begun = output.and_then(|output| undo.begin(args(output)));
-    begun
+    let undoing = begun.map(|undoing| match run.host().intervening() {
+        Some((intervening, workflow)) => intervened(Some(intervening), workflow, &step, undoing),
+        None => undoing,
+    });
+    undoing
         .map(|undoing| (step.clone(), undoing))
         .map_err(|error| undo_failed(entry, &error.to_string()))
 }

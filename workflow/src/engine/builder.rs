@@ -22,7 +22,7 @@ use super::room::Room;
 use super::scheduler::Scheduler;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
-use crate::context::{States, Workflow};
+use crate::context::{Intervening, States, Workflow};
 use crate::graph::Graph;
 use crate::replay::CodeId;
 use crate::store::Store;
@@ -50,6 +50,8 @@ pub struct EngineBuilder {
     keep_messages: Duration,
     code: Option<CodeId>,
     drives: bool,
+    intervening: Option<Arc<dyn Intervening>>,
+    seed: Option<u64>,
 }
 
 impl EngineBuilder {
@@ -71,6 +73,8 @@ impl EngineBuilder {
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
             drives: true,
+            intervening: None,
+            seed: None,
         }
     }
 
@@ -88,8 +92,12 @@ impl EngineBuilder {
 
     /// Adds a workflow by its function: `.workflow(checkout)`.
     pub fn workflow<Arguments, F: Definition<Arguments>>(self, _function: F) -> Self {
-        self.entry(Entry::of::<F::Workflow>())
-            .drawn(<F::Workflow as Workflow>::GRAPH)
+        self.registered::<F::Workflow>()
+    }
+
+    /// Adds a workflow by its type.
+    pub(crate) fn registered<W: Workflow>(self) -> Self {
+        self.entry(Entry::of::<W>()).drawn(W::GRAPH)
     }
 
     /// Knows the picture of a workflow.
@@ -425,6 +433,23 @@ impl EngineBuilder {
         Preflight::new(unambiguous.and_then(|()| self.assemble()))
     }
 
+    /// Who is asked before a body begins, by who was asked so far.
+    #[cfg(feature = "testing")]
+    pub(crate) fn intervened_by(
+        mut self,
+        intervening: impl FnOnce(Option<Arc<dyn Intervening>>) -> Arc<dyn Intervening>,
+    ) -> Self {
+        self.intervening = Some(intervening(self.intervening.take()));
+        self
+    }
+
+    /// What the jitter of retries is derived from.
+    #[cfg(feature = "testing")]
+    pub(crate) fn jitter_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     fn is_unambiguous(&self) -> Result<(), BuildError> {
         match &self.twice {
             None => Ok(()),
@@ -440,8 +465,10 @@ impl EngineBuilder {
     fn assemble(self) -> Result<Arc<Inner>, BuildError> {
         let store = self.store.ok_or(BuildError::NoStore)?;
         let identity = store.identity();
-        let seed = u64::from(std::process::id())
-            ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default();
+        let seed = self.seed.unwrap_or_else(|| {
+            u64::from(std::process::id())
+                ^ u64::try_from(self.clock.now().as_millis()).unwrap_or_default()
+        });
         let opened_at = self.clock.now();
         // Without room, a run that is started is stored and left at that.
         let room = if self.drives { self.in_memory } else { 0 };
@@ -459,6 +486,7 @@ impl EngineBuilder {
             states: Arc::new(self.states),
             reporter: self.hooks.start(),
             random: Random::seeded(seed),
+            intervening: self.intervening,
             boards: Boards::default(),
             scheduler: Scheduler::new(),
             quarantine: Quarantine::default(),

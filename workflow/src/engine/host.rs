@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::live::Live;
 use super::{Inner, telemetry};
-use crate::context::{CurrentStep, Desk, Host, StepSpan};
+use crate::context::{CurrentStep, Desk, Host, Intervening, StepSpan};
 use crate::replay::{Location, Record, Timestamp};
 use crate::store::{BoxFuture, StoreError};
 
@@ -84,6 +84,11 @@ impl Host for RunHost {
             let loaded = store.load(run).await?;
             Ok(loaded.map(|loaded| loaded.history).unwrap_or_default())
         })
+    }
+
+    fn intervening(&self) -> Option<(&Arc<dyn Intervening>, &str)> {
+        let intervening = self.inner.intervening.as_ref()?;
+        Some((intervening, self.live.workflow))
     }
 
     fn step_span(&self, step: &CurrentStep) -> Option<Box<dyn StepSpan>> {

@@ -62,7 +62,7 @@ pub use rollback::SkipUndoError;
 pub(crate) use take_up::Coming;
 
 use crate::codec::{self, Codec};
-use crate::context::{Call, Output, States, Workflow};
+use crate::context::{Call, Intervening, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, History, Location, Payload, RunId, RunKey, RunState, Timestamp};
 use crate::store::{
@@ -135,6 +135,8 @@ pub(crate) struct Inner {
     pub(crate) states: Arc<States>,
     pub(crate) reporter: Reporter,
     pub(crate) random: Random,
+    /// Who is asked before a body begins; nobody, outside of tests.
+    pub(crate) intervening: Option<Arc<dyn Intervening>>,
     pub(crate) boards: Boards,
     pub(crate) scheduler: Scheduler,
     pub(crate) quarantine: Quarantine,

@@ -16,8 +16,8 @@ use super::take_up::Coming;
 use super::{Engine, Inner, retry};
 use crate::codec;
 use crate::context::{
-    ATTEMPTS, CurrentStep, Park, UNDO_TIMEOUT, Undo, UndoArgs, Values, seal_values, undo_failed,
-    undo_missing,
+    ATTEMPTS, CurrentStep, Park, UNDO_TIMEOUT, Undo, UndoArgs, Values, intervened, seal_values,
+    undo_failed, undo_missing,
 };
 use crate::replay::{
     Attempt, Backoff, Body, Failure, FailureKind, Finished, Ledger, LedgerEntry, Location, Record,
@@ -148,7 +148,10 @@ impl Rollback {
         let args = UndoArgs::new(output, Arc::clone(&self.inner.states), step.clone());
         let begun = std::panic::catch_unwind(AssertUnwindSafe(|| undo.begin(args)));
         let mut undoing = match begun {
-            Ok(Ok(undoing)) => undoing,
+            Ok(Ok(undoing)) => {
+                let intervening = self.inner.intervening.as_ref();
+                intervened(intervening, self.live.workflow, &step, undoing)
+            }
             Ok(Err(error)) => return Err(failed(FailureKind::Decode, error.to_string())),
             Err(panic) => {
                 let said = super::driver::panic_message(&*panic).to_owned();

@@ -151,7 +151,7 @@ impl<R, T> StepRun<'_, R, T> {
                 return Poll::Pending;
             };
             if let Phase::Running(running) = &mut live.attempt {
-                let ended = ready!(running.poll(self.cx.run().host(), task));
+                let ended = ready!(running.poll(&self.source, self.cx.run().host(), task));
                 let (number, started_at) = (running.step.attempt(), running.started_at);
                 self.ended(number, started_at, ended);
                 continue;

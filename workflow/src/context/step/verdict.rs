@@ -5,7 +5,7 @@ use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::body::panic_message;
-use super::super::{BlockedMark, Run, thrown};
+use super::super::{BlockedMark, Instead, Run, thrown};
 use super::attempt::Ended;
 use super::{Critical, RetryIf, StepOptions, Typing};
 use crate::codec::{self, BoxError, Encoded};
@@ -36,6 +36,12 @@ impl<R, T> Judge<'_, '_, R, T> {
         match ended {
             Ended::TimedOut => self.timed_out(),
             Ended::Panicked(message) => self.panicked(message),
+            Ended::Instead(instead) => {
+                match catch_unwind(AssertUnwindSafe(|| self.instead(instead))) {
+                    Ok(verdict) => verdict,
+                    Err(panic) => self.panicked(panic_message(&*panic)),
+                }
+            }
             // Serde and `retry_if` are user code, too.
             Ended::Returned(returned) => {
                 match catch_unwind(AssertUnwindSafe(|| self.returned(returned))) {
@@ -64,6 +70,32 @@ impl<R, T> Judge<'_, '_, R, T> {
             Some(kind) => self.fail(failure.with_kind(kind)),
             None if wanted => self.again(failure),
             None => self.fail(failure.with_kind(FailureKind::Critical)),
+        }
+    }
+
+    /// As `returned`, of what no body gave. `retry_if` is not asked: it takes what a body returns.
+    fn instead(&self, instead: Instead) -> Verdict<T> {
+        let (error, typed) = match instead {
+            Instead::Value(json) => match (self.typing.decode)(&json) {
+                Ok(value) => return self.value(&value),
+                Err(error) => {
+                    let json = String::from_utf8_lossy(&json);
+                    let message = format!(
+                        "`{json}` was given in place of its value, and is no `{}`: {error}",
+                        type_name::<T>()
+                    );
+                    return self.fail(self.failure(FailureKind::Encode, message));
+                }
+            },
+            Instead::Error { error, typed } => (error, typed),
+        };
+        let name = typed.as_ref().map_or("", |(name, _)| name);
+        let (failure, ends) = self.describe(&*error, name);
+        let value = typed.and_then(|(_, json)| self.run.seal(json).ok());
+        let failure = failure.with_value(value);
+        match ends {
+            Some(kind) => self.fail(failure.with_kind(kind)),
+            None => self.again(failure),
         }
     }
 
