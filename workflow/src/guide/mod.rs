@@ -27,6 +27,9 @@
 #[doc = include_str!("steps.md")]
 pub mod steps {}
 
+#[doc = include_str!("testing.md")]
+pub mod testing {}
+
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 

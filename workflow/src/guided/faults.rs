@@ -378,7 +378,7 @@ fn nearest(graph: &Graph, written: &str) -> Option<String> {
 }
 
 /// How many letters have to be put in, taken out, changed, or exchanged with the next, to make one of the other.
-fn distance(one: &str, other: &str) -> usize {
+pub(crate) fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
     let mut before = None;
