@@ -220,3 +220,87 @@ async fn colleague(run: &RunHandle<expense>, answer: Answer) {
         Err(error) => println!("{error}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use workflow::testing::{self, Broken, Crashes, Replay, crash_everywhere, expect};
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn claim() -> Claim {
+        Claim {
+            what: "a train to Lyon".to_owned(),
+            euros: 240,
+            patience: DAY,
+        }
+    }
+
+    fn answer(approves: bool) -> Answer {
+        Answer {
+            by: "Grace".to_owned(),
+            approves,
+        }
+    }
+
+    fn never_reached(crashes: &Crashes) -> Vec<&str> {
+        let never = crashes.sites_never_reached().iter();
+        never.map(|site| site.name).collect()
+    }
+
+    /// Days pass in no time, and a crash in any of them changes nothing.
+    #[tokio::test]
+    async fn an_answer_survives_every_crash() -> Result<(), Broken> {
+        let crashes = crash_everywhere(expense(claim()))
+            .send_after(DAY / 2, &ANSWER, answer(true))
+            .await?;
+        // The manager is not silent in this test; in the next one.
+        assert_eq!(
+            never_reached(&crashes),
+            ["remind", "last", "ask_director", "director"]
+        );
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn so_does_one_of_the_director() -> Result<(), Broken> {
+        let crashes = crash_everywhere(expense(claim()))
+            .send_after(DAY * 4, &ANSWER, answer(false))
+            .await?;
+        assert_eq!(never_reached(&crashes), ["pay"]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn so_does_a_claim_that_nobody_decides() -> Result<(), Broken> {
+        crash_everywhere(expense(claim())).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn the_manager_is_reminded_twice() -> Result<(), Box<dyn std::error::Error>> {
+        let engine = testing::engine().workflow(expense).build().await?;
+        let run = engine.start("claim", expense(claim())).await?;
+        tokio::time::sleep(DAY * 5 / 2).await;
+        let history = run.export().await?;
+        expect(&history)
+            .steps([
+                "ask_manager",
+                "manager/silent/reminders[0]/remind",
+                "manager/silent/reminders[1]/remind",
+            ])
+            .waits_at("manager/silent/last");
+        assert!(
+            Replay::of(expense)
+                .over(&history)?
+                .waits_at("manager/answered/answer")
+        );
+        run.send(&ANSWER, &answer(true)).await?;
+        let by = "Grace".to_owned();
+        assert_eq!(run.result().await?, Decision::Paid { by });
+        expect(&run.export().await?)
+            .won("manager", "answered")
+            .nothing_at("director");
+        Ok(())
+    }
+}

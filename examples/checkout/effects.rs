@@ -52,6 +52,31 @@ impl Effects {
     }
 }
 
+#[cfg(test)]
+impl Effects {
+    /// In a file that has no name, for a test.
+    pub(crate) fn nameless() -> Self {
+        Self {
+            file: tempfile::tempfile().expect("a file"),
+            process: 0,
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// Where effects were had, once or more.
+    pub(crate) fn places(&self) -> std::collections::BTreeSet<String> {
+        use std::io::{Read, Seek};
+
+        let mut text = String::new();
+        (&self.file).rewind().expect("it is a file");
+        (&self.file)
+            .read_to_string(&mut text)
+            .expect("it was written as text");
+        let words = text.lines().filter_map(|line| line.split(' ').nth(1));
+        words.map(str::to_owned).collect()
+    }
+}
+
 /// The file as read back: the nonces of each step of each run, in order.
 #[derive(Debug)]
 pub(crate) struct Written(HashMap<(String, String), Vec<String>>);

@@ -124,3 +124,77 @@ fn number(order: &Order) -> u64 {
     let digits = order.id.chars().filter(char::is_ascii_digit);
     digits.collect::<String>().parse().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use workflow::testing::{Broken, Steps, crash_everywhere, engine, expect};
+
+    use super::*;
+    use crate::orders::Item;
+
+    fn order(number: u32, quantity: u32) -> Order {
+        Order {
+            id: format!("order-{number}"),
+            customer: "Ada".to_owned(),
+            items: vec![Item {
+                sku: "book".to_owned(),
+                quantity,
+            }],
+            cents: 500,
+        }
+    }
+
+    fn shop() -> Shop {
+        Shop {
+            effects: Arc::new(Effects::nameless()),
+        }
+    }
+
+    /// A crash at each commit and each await changes neither how the order ends nor what was done for it.
+    async fn survives(order: Order) -> Result<String, Broken> {
+        let crashes = crash_everywhere(checkout(order))
+            .fresh(shop)
+            .effect("done", |shop: &Shop| shop.effects.places())
+            .await?;
+        Ok(crashes.to_string())
+    }
+
+    #[tokio::test]
+    async fn an_order_that_is_paid_survives_every_crash() -> Result<(), Broken> {
+        let crashes = survives(order(1, 1)).await?;
+        assert!(crashes.contains("9 of 10 sites crashed"), "{crashes}");
+        assert!(crashes.contains("never reached: `release`"), "{crashes}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn one_that_nobody_pays_does_too() -> Result<(), Broken> {
+        survives(order(17, 1)).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn one_that_finds_the_warehouse_busy_does_too() -> Result<(), Broken> {
+        survives(order(23, 1)).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_had_does_too() -> Result<(), Broken> {
+        survives(order(1, 13)).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn a_charge_that_fails_is_tried_again() -> Result<(), Box<dyn std::error::Error>> {
+        let steps = Steps::of(checkout).fail("charge", 2, "the bank is closed");
+        let builder = engine().workflow(checkout).state(shop());
+        let engine = builder.steps(&steps).build().await?;
+        let run = engine.start("order-1", checkout(order(1, 1))).await?;
+        assert_eq!(run.result().await?.outcome, Outcome::Paid);
+        expect(&run.export().await?)
+            .won("settle", "paid")
+            .attempts("charge", 3)
+            .in_order("cool_off", "fulfil/packed/pack")
+            .nothing_at("release")
+            .completed();
+        Ok(())
+    }
+}

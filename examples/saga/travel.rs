@@ -168,3 +168,79 @@ impl Verified {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::{Read, Seek};
+
+    use workflow::testing::{Broken, Steps, crash_everywhere, engine, expect};
+
+    use super::*;
+
+    fn travel() -> Travel {
+        Travel {
+            effects: Arc::new(tempfile::tempfile().expect("a file")),
+        }
+    }
+
+    /// The last word about each location: `book`, or `undo`.
+    fn last_words(travel: &Travel) -> BTreeMap<String, String> {
+        let mut text = String::new();
+        let mut file = &*travel.effects;
+        file.rewind().expect("it is a file");
+        file.read_to_string(&mut text)
+            .expect("it was written as text");
+        let lines = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        lines
+            .map(|words| (words[1].to_owned(), words[2].to_owned()))
+            .collect()
+    }
+
+    async fn survives(number: u32) -> Result<(), Broken> {
+        let crashes = crash_everywhere(trip(number))
+            .fresh(travel)
+            .effect("the last word", last_words)
+            .await?;
+        crashes.assert_all_sites();
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_trip_that_is_booked_survives_every_crash() -> Result<(), Broken> {
+        survives(3).await
+    }
+
+    #[tokio::test]
+    async fn one_that_the_airline_refuses_is_undone_whatever_happens() -> Result<(), Broken> {
+        survives(1).await
+    }
+
+    #[tokio::test]
+    async fn one_that_the_bank_is_silent_about_is_undone_whatever_happens() -> Result<(), Broken> {
+        let crashes = crash_everywhere(trip(2))
+            .fresh(travel)
+            .effect("the last word", last_words)
+            .await?;
+        let never = crashes.sites_never_reached().iter();
+        let never: Vec<_> = never.map(|site| site.name).collect();
+        assert_eq!(never, ["ticket"]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn an_undo_that_fails_is_tried_again_in_its_turn()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let busy = workflow::testing::Fault::Error("busy".to_owned());
+        let steps = Steps::of(trip).fault_undo("car", 2, busy);
+        let builder = engine().workflow(trip).state(travel());
+        let engine = builder.steps(&steps).build().await?;
+        let run = engine.start("trip-1", trip(1)).await?;
+        assert!(run.result().await.is_err());
+        assert_eq!(steps.undo_attempts("car"), 3);
+        expect(&run.export().await?)
+            .undone(["payment", "flight", "car", "hotel"])
+            .failed("no seats left");
+        Ok(())
+    }
+}
