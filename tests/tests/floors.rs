@@ -31,7 +31,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("http", &["replay", "store", "engine", "error", "guided"]),
-    ("testing", &["replay", "codec", "context", "engine"]),
+    (
+        "testing",
+        &["replay", "codec", "store", "context", "engine", "guided"],
+    ),
 ];
 
 fn source() -> PathBuf {

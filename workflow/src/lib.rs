@@ -96,6 +96,7 @@
 //! | `axum` | no | the HTTP API of an engine, `http::router(engine)`; errors as responses |
 //! | `openapi` | no | the description of that API |
 //! | `metrics` | no | what happens, told to the `metrics` facade |
+//! | `testing` | no | tests of workflows: crashes everywhere, time that jumps, steps that fail |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
 //! | `cli` | no | the command `workflow`: the [guide](guide::cli) says what it does |
 

@@ -8,4 +8,5 @@
 
 mod crashes;
 mod found;
+mod guides;
 mod steps;

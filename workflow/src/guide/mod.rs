@@ -12,6 +12,10 @@
 //! | [`change`] | new code under live runs |
 //! | [`replay`] | what a workflow may not ask of the world, and what sees it |
 //! | [`lock`] | edits that live runs would not survive do not compile |
+#![cfg_attr(
+    feature = "testing",
+    doc = "| [`testing`] | a crash everywhere, time that jumps, steps that fail |"
+)]
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`operating`] | runs for years: limits, how long runs are kept, the size of the file |
 //! | [`composition`] | workflows in workflows, and shared code |
@@ -27,6 +31,7 @@
 #[doc = include_str!("steps.md")]
 pub mod steps {}
 
+#[cfg(feature = "testing")]
 #[doc = include_str!("testing.md")]
 pub mod testing {}
 

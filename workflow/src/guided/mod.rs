@@ -115,6 +115,7 @@ mod view;
 
 #[doc(hidden)]
 pub use described::described;
+#[cfg(feature = "testing")]
 pub(crate) use faults::distance;
 pub use faults::{Fault, Faults};
 pub use flow::{Flow, FlowBuilder, FlowState, Interrupt, Revisit, StageBuilder, UndoneWith, stage};

@@ -1,14 +1,19 @@
-//! Tests of workflows. The [guide](crate::guide::testing) shows them in use.
+//! Tests of workflows.
 //!
 //! | what | for |
 //! |---|---|
-//! | [`crash_everywhere`] | a crash at each commit and each await, and the same outcome after each: feature `testing` |
-//! | [`engine`] | an engine in memory whose clock jumps over sleeps: feature `testing` |
-//! | [`Steps`] | steps that are stood in for, that fail, hang, or come late, by location: feature `testing` |
+#![cfg_attr(
+    feature = "testing",
+    doc = "| [`crash_everywhere`] | a crash at each commit and each await, and the same outcome and effects after each |",
+    doc = "| [`crash_driven`] | the same for guided flows, and for several runs |",
+    doc = "| [`engine`] | an engine in memory whose clock jumps over waits |",
+    doc = "| [`Steps`] | steps that are stood in for, that fail, hang, or come late, by location |"
+)]
 //! | [`expect`] | what a history has to say |
 //! | [`replay()`], [`Replay`] | a history that was kept, against the code of today |
 //!
-//! The feature belongs to the tests alone, `[dev-dependencies] workflow = { features = ["testing"] }`: it brings tokio's virtual time.
+//! The last two are always there. The feature `testing` has the others, and the guide a page on them all; it belongs to the tests alone,
+//! `[dev-dependencies] workflow = { features = ["testing"] }`, for it brings tokio's virtual time.
 
 #[cfg(feature = "testing")]
 mod crash;
@@ -22,7 +27,7 @@ mod steps;
 mod virtual_time;
 
 #[cfg(feature = "testing")]
-pub use crash::{Broken, CrashEverywhere, Crashes, crash_everywhere};
+pub use crash::{Broken, CrashEverywhere, Crashes, Driven, crash_driven, crash_everywhere};
 pub use expect::{Expect, expect};
 pub use replay::{
     Frontier, History, HistoryError, ImportError, ReadError, Replay, ReplayError, Replayed, read,

@@ -18,20 +18,19 @@ pub const BEGINNING: Timestamp = Timestamp::from_millis(1_893_456_000_000);
 /// not hold the clock back, and its timeouts come at once: mock such steps ([`Steps`](super::Steps)).
 ///
 /// ```
-/// use std::time::Duration;
 /// use workflow::{Failure, now, sleep, testing, workflow};
 ///
 /// #[workflow]
-/// async fn reminder() -> Result<Duration, Failure> {
+/// async fn reminder() -> Result<u64, Failure> {
 ///     let before = now!(before).await;
 ///     sleep!(wait, "30d").await;
-///     Ok(now!(after).await.since(before))
+///     Ok(now!(after).await.since(before).as_secs())
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] // as `#[tokio::test]`
 /// # async fn main() -> Result<(), workflow::Error> {
 /// let engine = testing::engine().workflow(reminder).build().await?;
-/// assert_eq!(engine.run("r", reminder()).await?, Duration::from_secs(30 * 86_400));
+/// assert_eq!(engine.run("r", reminder()).await?, 30 * 86_400);
 /// # Ok(())
 /// # }
 /// ```

@@ -19,7 +19,8 @@ use super::place::Place;
 use super::steps::Steps;
 use crate::context::{Call, Channel, CurrentStep, Output, Recorded, Workflow};
 use crate::engine::{Definition, Engine, EngineBuilder, RunHandle};
-use life::{Effect, Fresh, Plan, Post, RUN};
+use crate::store::BoxFuture;
+use life::{DRIVEN, Drive, Effect, Fresh, Plan, Post, RUN};
 use report::{Covered, Difference, Point, broken, unsteady};
 
 pub use report::{Broken, Crashes};
@@ -62,7 +63,7 @@ const WITHIN: Duration = Duration::from_secs(366 * 86_400);
 ///     .await?;
 /// assert_eq!(
 ///     crashes.to_string(),
-///     "order: 11 crashes, 2 of 2 sites crashed"
+///     "order: 10 crashes, 2 of 2 sites crashed"
 /// );
 /// # Ok(())
 /// # }
@@ -84,32 +85,63 @@ pub fn crash_everywhere<W: Workflow>(call: Call<W>) -> CrashEverywhere<W> {
         Ok(input) => (input, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    CrashEverywhere {
-        plan: Plan {
-            workflow: W::NAME,
-            input,
-            configure: vec![Arc::new(register::<W>)],
-            fresh: Vec::new(),
-            effects: Vec::new(),
-            posts: Vec::new(),
-            steps: Vec::new(),
-            within: WITHIN,
-            outcome: None,
-        },
-        steps: Steps::of_workflow::<W>(),
+    let crashes = CrashEverywhere {
+        name: W::NAME,
         covered,
-        only: None,
-        at: Vec::new(),
         problem,
-        workflow: PhantomData,
-    }
+        steps: Some(Steps::of_workflow::<W>()),
+        ..CrashEverywhere::new(Drive::Start(W::NAME, input))
+    };
+    crashes.engine(register::<W>)
 }
+
+/// The same for whatever else an engine runs: a guided flow, several runs. `drive` is what a process does: it starts or opens them, and
+/// brings them to where they are to be compared; what it gives is compared, and how all runs ended that have. It is begun again in the next
+/// process, so what it does has ids and keys.
+///
+/// The workflows and flows are those of [`engine`](CrashEverywhere::engine).
+///
+/// ```
+/// # use workflow::testing::{Broken, crash_driven};
+/// # use workflow::{Engine, Failure, sleep, workflow};
+/// # #[workflow]
+/// # async fn order(cents: u32) -> Result<u32, Failure> { sleep!(rest, "1d").await; Ok(cents) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Broken> {
+/// let two = async |engine: Engine| {
+///     let one = engine.run("order-1", order(1)).await?;
+///     Ok(one + engine.run("order-2", order(2)).await?)
+/// };
+/// crash_driven(move |engine| two(engine)).workflow(order).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn crash_driven<T: Serialize, F>(
+    drive: impl Fn(Engine) -> F + Send + Sync + 'static,
+) -> CrashEverywhere<Driven>
+where
+    F: Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let drive = move |engine| -> BoxFuture<'static, _> {
+        let driven = drive(engine);
+        Box::pin(async move {
+            let came_to = driven.await.map_err(|error| error.to_string())?;
+            serde_json::to_value(came_to).map_err(|error| error.to_string())
+        })
+    };
+    CrashEverywhere::new(Drive::By(Box::new(drive)))
+}
+
+/// Stands in [`CrashEverywhere`] for the workflow, where the test drives what is crashed: [`crash_driven`].
+#[derive(Debug, Clone, Copy)]
+pub enum Driven {}
 
 /// Crashes of a workflow, described. Made by [`crash_everywhere`], and awaited.
 #[must_use = "help: `.await` it: only that runs the workflow"]
 pub struct CrashEverywhere<W> {
+    name: &'static str,
     plan: Plan,
-    steps: Steps,
+    steps: Option<Steps>,
     covered: Covered,
     only: Option<u32>,
     at: Vec<Place>,
@@ -117,7 +149,29 @@ pub struct CrashEverywhere<W> {
     workflow: PhantomData<fn() -> W>,
 }
 
-impl<W: Workflow> CrashEverywhere<W> {
+impl<W> CrashEverywhere<W> {
+    fn new(drive: Drive) -> Self {
+        Self {
+            name: DRIVEN,
+            plan: Plan {
+                drive,
+                configure: Vec::new(),
+                fresh: Vec::new(),
+                effects: Vec::new(),
+                posts: Vec::new(),
+                steps: Vec::new(),
+                within: WITHIN,
+                outcome: None,
+            },
+            steps: None,
+            covered: Covered::default(),
+            only: None,
+            at: Vec::new(),
+            problem: None,
+            workflow: PhantomData,
+        }
+    }
+
     /// Gives a value to the `#[state]` parameters of its type: the same in all runs. One that is changed by them is to be
     /// [`fresh`](Self::fresh).
     pub fn state<T: Clone + Send + Sync + 'static>(self, state: T) -> Self {
@@ -168,19 +222,6 @@ impl<W: Workflow> CrashEverywhere<W> {
         self
     }
 
-    /// Compares this of the run's value, in place of the whole: what of it has to be the same. The values of children are not compared
-    /// then.
-    pub fn outcome<K: Serialize>(
-        mut self,
-        of: impl Fn(Output<W>) -> K + Send + Sync + 'static,
-    ) -> Self {
-        self.plan.outcome = Some(Box::new(move |json| {
-            let value = serde_json::from_slice(json)?;
-            serde_json::to_value(of(value))
-        }));
-        self
-    }
-
     /// Knows another workflow, which this one starts: crashes happen in it, too, and its sites are counted.
     pub fn workflow<Arguments, F: Definition<Arguments>>(mut self, _function: F) -> Self {
         self.covered.add(
@@ -196,6 +237,92 @@ impl<W: Workflow> CrashEverywhere<W> {
         configure: impl Fn(EngineBuilder) -> EngineBuilder + Send + Sync + 'static,
     ) -> Self {
         self.plan.configure.push(Arc::new(configure));
+        self
+    }
+
+    /// Does more to steps, and does it to those of another workflow, too. The counts of what is given here stay as they are.
+    pub fn steps(mut self, steps: &Steps) -> Self {
+        self.plan.steps.push(steps.clone());
+        self
+    }
+
+    /// How long the run may take by its own clock; 366 days by default. One that has not ended then is told of as one that waits for
+    /// ever.
+    pub fn within(mut self, time: Duration) -> Self {
+        self.plan.within = time;
+        self
+    }
+
+    /// Has only the crash of this number: the one that a report told of.
+    pub fn only(mut self, crash: u32) -> Self {
+        self.only = Some(crash);
+        self
+    }
+
+    /// All of it, on a thread that has no runtime.
+    fn run(mut self) -> Result<Crashes, Broken> {
+        self.plan.steps.splice(..0, self.steps.take());
+        let workflow = self.name;
+        if let Some(problem) = &self.problem {
+            return Err(Broken::before(workflow, problem));
+        }
+        let without = self.plan.case(None);
+        match &without.came_to {
+            Err(error) => return Err(Broken::before(workflow, error)),
+            Ok(ended) => {
+                let open = ended
+                    .iter()
+                    .find(|(_, ended)| matches!(ended, life::Ended::Not(_)));
+                if let Some((id, ended)) = open {
+                    let text = format!("without any crash `{id}` {ended}");
+                    return Err(Broken::before(workflow, text));
+                }
+            }
+        }
+        if let Some(text) = unsteady(&without, &self.plan.case(None)) {
+            return Err(Broken::before(workflow, text));
+        }
+        let all = Point::of(&without.seen.events);
+        let wanted = |point: &Point| {
+            self.only.is_none_or(|only| point.number == only)
+                && (self.at.is_empty() || self.is_at(point))
+        };
+        let points: Vec<_> = all.iter().filter(|point| wanted(point)).cloned().collect();
+        if points.is_empty() {
+            let text = format!("there is no such crash; there are {} in all", all.len());
+            return Err(Broken::before(workflow, text));
+        }
+        let mut found = Vec::new();
+        for (index, point) in points.iter().enumerate() {
+            let with = self.plan.case(Some((point.at, point.cut)));
+            if let Some(difference) = Difference::between(point, &without, &with) {
+                found.push((index, difference));
+            }
+        }
+        match broken(workflow, &self.covered, &points, &found) {
+            Some(broken) => Err(broken),
+            None => Ok(Crashes::new(workflow, &self.covered, &points)),
+        }
+    }
+
+    fn is_at(&self, point: &Point) -> bool {
+        let places = point.event.places.iter().map(ToString::to_string);
+        let mut places = places.filter(|_| point.event.workflow == self.name);
+        places.any(|at| self.at.iter().any(|place| place.is_text(&at)))
+    }
+}
+
+impl<W: Workflow> CrashEverywhere<W> {
+    /// Compares this of the run's value, in place of the whole: what of it has to be the same. The values of children are not compared
+    /// then.
+    pub fn outcome<K: Serialize>(
+        mut self,
+        of: impl Fn(Output<W>) -> K + Send + Sync + 'static,
+    ) -> Self {
+        self.plan.outcome = Some(Box::new(move |json| {
+            let value = serde_json::from_slice(json)?;
+            serde_json::to_value(of(value))
+        }));
         self
     }
 
@@ -255,7 +382,7 @@ impl<W: Workflow> CrashEverywhere<W> {
         location: &str,
         body: impl Fn(&CurrentStep) -> Result<T, Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
     ) -> Self {
-        self.steps = self.steps.mock(location, body);
+        self.steps = self.steps.map(|steps| steps.mock(location, body));
         self
     }
 
@@ -265,26 +392,7 @@ impl<W: Workflow> CrashEverywhere<W> {
     /// When the workflow has no step there.
     #[track_caller]
     pub fn fail(mut self, location: &str, times: u32, message: impl Into<String>) -> Self {
-        self.steps = self.steps.fail(location, times, message);
-        self
-    }
-
-    /// Does more to steps, and does it to those of another workflow, too. The counts of what is given here stay as they are.
-    pub fn steps(mut self, steps: &Steps) -> Self {
-        self.plan.steps.push(steps.clone());
-        self
-    }
-
-    /// How long the run may take by its own clock; 366 days by default. One that has not ended then is told of as one that waits for
-    /// ever.
-    pub fn within(mut self, time: Duration) -> Self {
-        self.plan.within = time;
-        self
-    }
-
-    /// Has only the crash of this number: the one that a report told of.
-    pub fn only(mut self, crash: u32) -> Self {
-        self.only = Some(crash);
+        self.steps = self.steps.map(|steps| steps.fail(location, times, message));
         self
     }
 
@@ -300,65 +408,14 @@ impl<W: Workflow> CrashEverywhere<W> {
         }
         self
     }
-
-    /// All of it, on a thread that has no runtime.
-    fn run(mut self) -> Result<Crashes, Broken> {
-        self.plan.steps.insert(0, self.steps.clone());
-        let workflow = W::NAME;
-        if let Some(problem) = &self.problem {
-            return Err(Broken::before(workflow, problem));
-        }
-        let without = self.plan.case(None);
-        match &without.came_to {
-            Err(error) => return Err(Broken::before(workflow, error)),
-            Ok(ended) => {
-                let open = ended
-                    .iter()
-                    .find(|(_, ended)| matches!(ended, life::Ended::Not(_)));
-                if let Some((id, ended)) = open {
-                    let text = format!("without any crash `{id}` {ended}");
-                    return Err(Broken::before(workflow, text));
-                }
-            }
-        }
-        if let Some(text) = unsteady(&without, &self.plan.case(None)) {
-            return Err(Broken::before(workflow, text));
-        }
-        let all = Point::of(&without.seen.events);
-        let wanted = |point: &Point| {
-            self.only.is_none_or(|only| point.number == only)
-                && (self.at.is_empty() || self.is_at(point))
-        };
-        let points: Vec<_> = all.iter().filter(|point| wanted(point)).cloned().collect();
-        if points.is_empty() {
-            let text = format!("there is no such crash; there are {} in all", all.len());
-            return Err(Broken::before(workflow, text));
-        }
-        let mut found = Vec::new();
-        for (index, point) in points.iter().enumerate() {
-            let with = self.plan.case(Some((point.at, point.cut)));
-            if let Some(difference) = Difference::between(point, &without, &with) {
-                found.push((index, difference));
-            }
-        }
-        match broken(workflow, &self.covered, &points, &found) {
-            Some(broken) => Err(broken),
-            None => Ok(Crashes::new(workflow, &self.covered, &points)),
-        }
-    }
-
-    fn is_at(&self, point: &Point) -> bool {
-        let places = point.event.places.iter().map(ToString::to_string);
-        let mut places = places.filter(|_| point.event.workflow == W::NAME);
-        places.any(|at| self.at.iter().any(|place| place.is_text(&at)))
-    }
 }
 
-impl<W: Workflow> IntoFuture for CrashEverywhere<W> {
+impl<W: 'static> IntoFuture for CrashEverywhere<W> {
     type Output = Result<Crashes, Broken>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
+        let name = self.name;
         Box::pin(async move {
             let (tell, told) = tokio::sync::oneshot::channel();
             // Its runtimes are to be nobody's but its own.
@@ -366,23 +423,23 @@ impl<W: Workflow> IntoFuture for CrashEverywhere<W> {
             let spawned = thread.spawn(move || drop(tell.send(self.run())));
             let thread = match spawned {
                 Ok(thread) => thread,
-                Err(error) => return Err(Broken::before(W::NAME, error)),
+                Err(error) => return Err(Broken::before(name, error)),
             };
             match told.await {
                 Ok(came_to) => came_to,
                 Err(_) => match thread.join() {
                     Err(panic) => std::panic::resume_unwind(panic),
-                    Ok(()) => Err(Broken::before(W::NAME, "its thread ended")),
+                    Ok(()) => Err(Broken::before(name, "its thread ended")),
                 },
             }
         })
     }
 }
 
-impl<W: Workflow> fmt::Debug for CrashEverywhere<W> {
+impl<W> fmt::Debug for CrashEverywhere<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CrashEverywhere")
-            .field("workflow", &W::NAME)
+            .field("workflow", &self.name)
             .field("steps", &self.steps)
             .finish_non_exhaustive()
     }

@@ -362,6 +362,7 @@ fn said(
         Body::Decided { branch } => format!("`{branch}` won `{at}`"),
         Body::Carried { next, .. } => format!("`{at}` goes on with iteration {next}"),
         Body::Pin { .. } => format!("`{at}` has its version"),
+        Body::State { revision, .. } => format!("its state has revision {revision}"),
         Body::Unwinding { .. } => "the run is to be undone".to_owned(),
         Body::Undone {
             undoes, outcome, ..

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::super::place::{is_under, without_iterations};
-use super::life::{Case, Ended, RUN};
+use super::life::{Case, DRIVEN, Ended, RUN};
 use super::recorder::{Cut, Event, Spot, What};
 use crate::replay::{Kind, Site};
 
@@ -150,12 +150,10 @@ impl Crashes {
 impl fmt::Display for Crashes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (crashed, all) = (self.crashed.len(), self.crashed.len() + self.never.len());
-        write!(
-            f,
-            "{}: {} crashes, {crashed} of {all} sites crashed",
-            self.workflow,
-            self.points.len()
-        )?;
+        write!(f, "{}: {} crashes", self.workflow, self.points.len())?;
+        if all > 0 {
+            write!(f, ", {crashed} of {all} sites crashed")?;
+        }
         for site in &self.never {
             let Site {
                 path,
@@ -379,6 +377,8 @@ pub(super) fn broken(
         };
         let which = if id == RUN {
             "the run".to_owned()
+        } else if id == DRIVEN {
+            id.clone()
         } else {
             format!("`{id}`")
         };
