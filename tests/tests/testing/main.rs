@@ -9,4 +9,5 @@
 mod crashes;
 mod found;
 mod guides;
+mod language;
 mod steps;
