@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
     fn now(&self) -> Timestamp;
 
     /// How long an engine waits at most before it asks again, so that it notices when the clock was set forward: 10 seconds, unless it
-    /// says otherwise. One that is never set may say more: then a virtual clock jumps far.
+    /// says otherwise; a second at least, and 30 days at most. One that is never set may say more: then a virtual clock jumps far.
     fn longest_wait(&self) -> Duration {
         Duration::from_secs(10)
     }

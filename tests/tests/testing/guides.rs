@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use workflow::guided::{Problems, Refused, Stage, Status};
 use workflow::testing::{Broken, Steps, crash_driven};
 use workflow::{Engine, Failure, current_step, guided, sleep, step, workflow};
+use workflow_tests::pass;
 
 /// What the steps of a stage find where they look: something global. Made anew, it is empty.
 static HOST: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -17,10 +18,6 @@ impl Host {
     fn empty() -> Self {
         HOST.lock().unwrap().clear();
         Self
-    }
-
-    fn repositories(&self) -> usize {
-        HOST.lock().unwrap().len()
     }
 }
 
@@ -71,11 +68,11 @@ async fn person(engine: Engine) -> Result<Project, Box<dyn std::error::Error + S
             Status::Completed => return Ok(view.state.clone()),
             Status::Failed => guide.resume().await.map(drop),
             Status::Working => {
-                tokio::time::sleep(std::time::Duration::from_secs(3_600)).await;
+                pass(3_600_000).await;
                 Ok(())
             }
             _ if view.state.name.is_empty() => {
-                let named = guide.edit(|project| project.name = "acme".to_owned());
+                let named = guide.edit(|project| project.name.push_str("acme"));
                 named.await.map(drop)
             }
             _ => guide.next().await.map(drop),
@@ -93,7 +90,7 @@ async fn a_guide_comes_out_the_same_whatever_it_is_cut_off_at() -> Result<(), Br
     let crashes = crash_driven(person)
         .engine(workflow::EngineBuilder::guide::<Project>)
         .fresh(Host::empty)
-        .effect("repositories", Host::repositories)
+        .effect("repositories", |_: &Host| HOST.lock().unwrap().len())
         .await?;
     let points = crashes.points().join("\n");
     assert!(

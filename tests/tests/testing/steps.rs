@@ -7,7 +7,7 @@ use workflow::testing::{self, Fault, Steps, crash_everywhere, expect};
 use workflow::{
     Engine, Error, Failure, FailureKind, checkpoint, fragment, join, race, sleep, step, workflow,
 };
-use workflow_tests::Counter;
+use workflow_tests::{Counter, pass};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 enum BankError {
@@ -215,7 +215,7 @@ async fn time_jumps_also_where_it_was_paused_before() {
     let began = std::time::Instant::now();
     let engine = testing::engine().workflow(naps).build().await.unwrap();
     let run = engine.start("n", naps()).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    pass(3_600_000).await;
     expect(&run.export().await.unwrap())
         .waits_at("first/short/short")
         .open();

@@ -706,7 +706,7 @@ impl Driver {
             }
             if self.timer.as_ref().is_none_or(|(at, _)| *at != deadline) {
                 // In pieces, so that a clock that was set forward is noticed.
-                let wait = deadline.since(now).min(self.inner.clock.longest_wait());
+                let wait = deadline.since(now).min(self.inner.longest_wait());
                 self.timer = Some((
                     deadline,
                     Box::pin(tokio::time::sleep_until(Instant::now() + wait)),

@@ -451,6 +451,13 @@ impl Inner {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// No timer is set for longer, so that a clock that was set forward is noticed. Whatever the clock says, it is asked from time to
+    /// time, and not all the time.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        let longest = self.clock.longest_wait();
+        longest.clamp(Duration::from_secs(1), Duration::from_secs(86_400 * 30))
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
     }

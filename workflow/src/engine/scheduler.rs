@@ -230,7 +230,7 @@ async fn keep_time(weak: Weak<Inner>) {
             .min(opens_at.unwrap_or(Timestamp::MAX));
         let wait = look
             .since(inner.clock.now())
-            .clamp(least, inner.clock.longest_wait());
+            .clamp(least, inner.longest_wait());
         let changed = Arc::clone(&inner.scheduler.changed);
         drop(inner);
         tokio::select! {
@@ -243,7 +243,7 @@ async fn keep_time(weak: Weak<Inner>) {
 /// Reads the deadlines of the next stretch, once half of the last one has passed.
 async fn read_ahead(inner: &Inner, now: Timestamp) -> Result<(), StoreError> {
     let from = inner.scheduler.state().horizon;
-    let stretch = inner.clock.longest_wait() * STRETCH;
+    let stretch = inner.longest_wait() * STRETCH;
     if from > now.after(stretch / 2) {
         return Ok(());
     }

@@ -40,7 +40,7 @@ pub fn expect(history: &History) -> Expect<'_> {
 }
 
 /// What a history has to say. Made by [`expect`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Expect<'h> {
     history: &'h History,
 }
@@ -51,7 +51,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn steps(self, locations: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub fn steps(&self, locations: impl IntoIterator<Item = impl AsRef<str>>) -> &Self {
         let wanted = locations.into_iter();
         let wanted: Vec<_> = wanted.map(|at| at.as_ref().to_owned()).collect();
         let found = self.ended_steps();
@@ -69,7 +69,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn in_order(self, first: &str, second: &str) -> Self {
+    pub fn in_order(&self, first: &str, second: &str) -> &Self {
         let (one, other) = (self.end_of(first), self.end_of(second));
         for (location, end) in [(first, one), (second, other)] {
             assert!(end.is_some(), "`{location}` has not ended\n{self}");
@@ -86,7 +86,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn succeeded(self, location: &str) -> Self {
+    pub fn succeeded(&self, location: &str) -> &Self {
         match self.outcome_of(location) {
             Some(Outcome { failed: None, .. }) => self,
             Some(Outcome {
@@ -102,7 +102,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn failed_with(self, location: &str, text: &str) -> Self {
+    pub fn failed_with(&self, location: &str, text: &str) -> &Self {
         match self.outcome_of(location) {
             Some(Outcome {
                 failed: Some(failure),
@@ -122,7 +122,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn attempts(self, location: &str, attempts: u32) -> Self {
+    pub fn attempts(&self, location: &str, attempts: u32) -> &Self {
         match self.outcome_of(location) {
             Some(found) => assert!(
                 found.attempts == attempts,
@@ -141,7 +141,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn nothing_at(self, location: &str) -> Self {
+    pub fn nothing_at(&self, location: &str) -> &Self {
         let found = self.history.records().iter().find(|record| {
             let at = record.location.to_string();
             let rest = at.strip_prefix(location);
@@ -159,7 +159,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn won(self, race: &str, branch: &str) -> Self {
+    pub fn won(&self, race: &str, branch: &str) -> &Self {
         let decided = self.at(race).find_map(|record| match &record.body {
             Body::Decided { branch } => Some(branch.as_str()),
             _ => None,
@@ -177,7 +177,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn undone(self, locations: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub fn undone(&self, locations: impl IntoIterator<Item = impl AsRef<str>>) -> &Self {
         let wanted = locations.into_iter();
         let wanted: Vec<_> = wanted.map(|at| at.as_ref().to_owned()).collect();
         let found = self.undone_steps();
@@ -197,7 +197,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn waits_at(self, location: &str) -> Self {
+    pub fn waits_at(&self, location: &str) -> &Self {
         let waits = self
             .at(location)
             .any(|record| matches!(record.body, Body::Waiting(_)));
@@ -213,7 +213,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn completed(self) -> Self {
+    pub fn completed(&self) -> &Self {
         match self.history.finished() {
             Some(Finished::Completed(_)) => self,
             _ => panic!("the run was to complete\n{self}"),
@@ -225,7 +225,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn failed(self, text: &str) -> Self {
+    pub fn failed(&self, text: &str) -> &Self {
         match self.history.finished() {
             Some(Finished::Failed(failure)) => assert!(
                 failure.to_string().contains(text),
@@ -241,7 +241,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn cancelled(self) -> Self {
+    pub fn cancelled(&self) -> &Self {
         match self.history.finished() {
             Some(Finished::Cancelled) => self,
             _ => panic!("the run was to be cancelled\n{self}"),
@@ -253,7 +253,7 @@ impl Expect<'_> {
     /// # Panics
     /// When that is not so.
     #[track_caller]
-    pub fn open(self) -> Self {
+    pub fn open(&self) -> &Self {
         assert!(
             self.history.finished().is_none(),
             "the run was not to have ended\n{self}"

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::super::steps::Steps;
 use super::super::virtual_time::BEGINNING;
-use super::recorder::{Cut, Recorder, Seen, Spot, Watch};
+use super::event::{Cut, Spot};
+use super::recorder::{Recorder, Seen, Watch};
 use super::store::CuttingStore;
 use crate::codec;
 use crate::engine::{Clock, Engine, EngineBuilder, TokioClock};
@@ -58,16 +59,21 @@ pub(super) type Project = dyn Fn(&[u8]) -> Result<Value, serde_json::Error> + Se
 /// A state that is made anew for each case, and outlives the crash.
 pub(super) struct Fresh {
     pub(super) type_id: TypeId,
-    pub(super) make: Box<dyn Fn() -> Box<dyn Any + Send + Sync> + Send + Sync>,
-    pub(super) give: fn(EngineBuilder, &(dyn Any + Send + Sync)) -> EngineBuilder,
+    pub(super) make: Box<dyn Fn() -> Box<State> + Send + Sync>,
+    pub(super) give: fn(EngineBuilder, &State) -> EngineBuilder,
 }
+
+/// A state of whatever type.
+pub(super) type State = dyn Any + Send + Sync;
 
 /// What is counted at the end.
 pub(super) struct Effect {
     pub(super) name: &'static str,
     pub(super) of: TypeId,
-    pub(super) probe: Box<dyn Fn(&(dyn Any + Send + Sync)) -> Box<dyn Counted> + Send + Sync>,
+    pub(super) count: Box<Count>,
 }
+
+pub(super) type Count = dyn Fn(&State) -> Box<dyn Counted> + Send + Sync;
 
 /// What was counted, of whatever type.
 pub(super) trait Counted: fmt::Debug + Send {
@@ -153,16 +159,16 @@ impl Plan {
             let (came_to, at) = runtime.block_on(self.process(&store, &recorder, &world, now));
             // All that is in memory of the process goes with it, tasks of the user's own, too.
             runtime.shutdown_timeout(STRAGGLERS);
-            match came_to {
-                Some(came_to) => break came_to,
-                None => (below, now) = (store.left(), at),
+            if let Some(came_to) = came_to {
+                break came_to;
             }
+            (below, now) = (store.left(), at);
         };
         let of = |effect: &Effect| {
             let found = self.fresh.iter().zip(&world);
             let mut found = found.filter(|(fresh, _)| fresh.type_id == effect.of);
             let (_, state) = found.next()?;
-            Some((effect.name, (effect.probe)(&**state)))
+            Some((effect.name, (effect.count)(&**state)))
         };
         Case {
             seen: recorder.seen(),
@@ -176,7 +182,7 @@ impl Plan {
         &self,
         store: &Arc<CuttingStore>,
         recorder: &Arc<Recorder>,
-        world: &[Box<dyn Any + Send + Sync>],
+        world: &[Box<State>],
         now: Timestamp,
     ) -> (Option<Result<BTreeMap<String, Ended>, String>>, Timestamp) {
         let clock = TokioClock::starting_at(now);
@@ -340,9 +346,8 @@ impl Plan {
 
 fn failed(done: Result<Result<(), crate::Error>, tokio::task::JoinError>) -> Option<String> {
     match done {
-        Ok(Ok(())) => None,
-        // It had ended, so it has what it wants.
-        Ok(Err(crate::Error::Send(crate::SendError::Ended { .. }))) => None,
+        // A run that has ended has what it wants.
+        Ok(Ok(()) | Err(crate::Error::Send(crate::SendError::Ended { .. }))) => None,
         Ok(Err(error)) => Some(format!("what is done from outside failed: {error}")),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

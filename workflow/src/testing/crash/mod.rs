@@ -1,5 +1,7 @@
 //! A crash at each commit and each await.
 
+mod difference;
+mod event;
 mod life;
 mod recorder;
 mod report;
@@ -20,8 +22,9 @@ use super::steps::Steps;
 use crate::context::{Call, Channel, CurrentStep, Output, Recorded, Workflow};
 use crate::engine::{Definition, Engine, EngineBuilder, RunHandle};
 use crate::store::BoxFuture;
+use difference::{Difference, unsteady};
 use life::{DRIVEN, Drive, Effect, Fresh, Plan, Post, RUN};
-use report::{Covered, Difference, Point, broken, unsteady};
+use report::{Covered, Point, broken};
 
 pub use report::{Broken, Crashes};
 
@@ -214,7 +217,7 @@ impl<W> CrashEverywhere<W> {
         self.plan.effects.push(Effect {
             name,
             of,
-            probe: Box::new(move |state| match state.downcast_ref::<T>() {
+            count: Box::new(move |state| match state.downcast_ref::<T>() {
                 Some(state) => Box::new(count(state)),
                 None => Box::new(()),
             }),

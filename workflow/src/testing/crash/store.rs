@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::recorder::{Cut, Recorder, Told};
+use super::event::{Cut, Told};
+use super::recorder::Recorder;
 use crate::replay::{Location, Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 use crate::store::{
     Answer, Append, Appended, BoxFuture, DeadLetter, Deleted, Deletion, Delivery, Identity, Loaded,
