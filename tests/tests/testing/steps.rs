@@ -227,7 +227,7 @@ async fn time_jumps_also_where_it_was_paused_before() {
     let took = took.finished_at.unwrap().since(testing::BEGINNING);
     assert_eq!(took.as_secs(), 366 * 86_400);
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(59),
         "{:?}",
         began.elapsed()
     );

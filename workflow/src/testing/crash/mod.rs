@@ -78,8 +78,15 @@ const WITHIN: Duration = Duration::from_secs(366 * 86_400);
 ///   itself: no body is begun again unless the crash cut it off.
 /// - **Time** jumps over all waits, as with [`engine`](super::engine). Each process has a tokio runtime of its own, so the test may run in
 ///   any. Steps may use tokio's timers and channels, and threads; they must not use what belongs to the runtime of the test.
+/// - **A thread of a blocking step** runs in real time. Beside it, in another branch, that may decide what comes first.
 /// - **It is repeatable.** What happens, and the numbers of the crashes, are the same each time: [`only`](CrashEverywhere::only) has one alone. What
 ///   is not the same in two runs without a crash is told of before anything else.
+///
+/// # Errors
+/// [`Broken`]: the first crash after which something is otherwise, what, and the likely reason; or why there is nothing to be compared.
+///
+/// # Cancel safety
+/// Dropped before its end, its thread goes on to it, and nobody is told.
 #[must_use = "help: `.await` it: only that runs the workflow"]
 pub fn crash_everywhere<W: Workflow>(call: Call<W>) -> CrashEverywhere<W> {
     let mut covered = Covered::default();
