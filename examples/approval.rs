@@ -227,13 +227,14 @@ mod tests {
 
     use super::*;
 
-    const DAY: Duration = Duration::from_secs(86_400);
+    /// A good day.
+    const PATIENCE: Duration = Duration::from_secs(100_000);
 
     fn claim() -> Claim {
         Claim {
             what: "a train to Lyon".to_owned(),
             euros: 240,
-            patience: DAY,
+            patience: PATIENCE,
         }
     }
 
@@ -253,7 +254,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_survives_every_crash() -> Result<(), Broken> {
         let crashes = crash_everywhere(expense(claim()))
-            .send_after(DAY / 2, &ANSWER, answer(true))
+            .send_after(PATIENCE / 2, &ANSWER, answer(true))
             .await?;
         // The manager is not silent in this test; in the next one.
         assert_eq!(
@@ -266,7 +267,7 @@ mod tests {
     #[tokio::test]
     async fn so_does_one_of_the_director() -> Result<(), Broken> {
         let crashes = crash_everywhere(expense(claim()))
-            .send_after(DAY * 4, &ANSWER, answer(false))
+            .send_after(PATIENCE * 4, &ANSWER, answer(false))
             .await?;
         assert_eq!(never_reached(&crashes), ["pay"]);
         Ok(())
@@ -281,7 +282,7 @@ mod tests {
     async fn the_manager_is_reminded_twice() -> Result<(), Box<dyn std::error::Error>> {
         let engine = testing::engine().workflow(expense).build().await?;
         let run = engine.start("claim", expense(claim())).await?;
-        tokio::time::sleep(DAY * 5 / 2).await;
+        tokio::time::sleep(PATIENCE * 5 / 2).await;
         let history = run.export().await?;
         expect(&history)
             .steps([
