@@ -124,6 +124,10 @@ impl Store for Crashing {
         self.store.values(prefix, after, limit)
     }
 
+    fn put(&self, values: Vec<(String, Option<Payload>)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.put(values)
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         self.store.list(filter)
     }

@@ -64,6 +64,6 @@ impl Store for FaultStore {
     }
 
     crate::pass_on! {
-        0: identity allocate cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values list close
+        0: identity allocate cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values put list close
     }
 }

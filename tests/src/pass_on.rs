@@ -40,6 +40,11 @@ macro_rules! pass_on {
             deletions: Vec<workflow::store::Deletion>
         ) -> Vec<workflow::store::Deleted>);
     };
+    (@ $below:tt put) => {
+        $crate::pass_on!(@ $below put(
+            values: Vec<(String, Option<workflow::Payload>)>
+        ) -> ());
+    };
     (@ $below:tt row) => {
         $crate::pass_on!(@ $below row(
             run: workflow::replay::RunKey

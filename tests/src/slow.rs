@@ -83,6 +83,6 @@ impl Store for SlowStore {
     }
 
     crate::pass_on! {
-        store: identity allocate cancel rewrite delete row due active deliver inbox dead_letters answer value values list close
+        store: identity allocate cancel rewrite delete row due active deliver inbox dead_letters answer value values put list close
     }
 }

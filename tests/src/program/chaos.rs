@@ -486,7 +486,7 @@ impl<G: Ground> Store for Faulty<G> {
     }
 
     crate::pass_on! {
-        inner: identity allocate cancel rewrite delete find row due active dead_letters answer value values list close
+        inner: identity allocate cancel rewrite delete find row due active dead_letters answer value values put list close
     }
 }
 

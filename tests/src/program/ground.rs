@@ -104,7 +104,7 @@ impl Ground for OnDisk {
 impl Store for OnDisk {
     crate::pass_on! {
         store: identity allocate append cancel rewrite delete find row load first due active deliver inbox dead_letters answer
-        value values list close
+        value values put list close
     }
 }
 
@@ -155,6 +155,7 @@ impl Store for Aside {
         answer(request: u128) -> Option<Answer>;
         value(key: &'a str) -> Option<Payload>;
         values(prefix: &'a str, after: Option<&'a str>, limit: usize) -> Vec<(String, Payload)>;
+        put(values: Vec<(String, Option<Payload>)>) -> ();
         list(filter: &'a RunFilter) -> Page;
         close() -> ();
     }

@@ -137,7 +137,7 @@ impl Store for CountsLoads {
     }
 
     workflow_tests::pass_on! {
-        0: identity allocate append cancel rewrite delete find row first due active deliver inbox dead_letters answer value values list close
+        0: identity allocate append cancel rewrite delete find row first due active deliver inbox dead_letters answer value values put list close
     }
 }
 

@@ -352,7 +352,7 @@ struct Listed {
 }
 
 impl Store for Listed {
-    pass_on!(store: identity allocate append cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values close);
+    pass_on!(store: identity allocate append cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values put close);
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         if filter.state == Some(RunState::Waiting) {

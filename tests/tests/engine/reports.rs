@@ -239,7 +239,7 @@ impl Store for TakenOver {
     }
 
     workflow_tests::pass_on! {
-        0: allocate append cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values list close
+        0: allocate append cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values put list close
     }
 }
 

@@ -265,7 +265,7 @@ struct Batches {
 }
 
 impl Store for Batches {
-    pass_on!(store: identity allocate append cancel rewrite find row load first due active deliver inbox dead_letters answer value values list close);
+    pass_on!(store: identity allocate append cancel rewrite find row load first due active deliver inbox dead_letters answer value values put list close);
 
     fn delete(&self, deletions: Vec<Deletion>) -> BoxFuture<'_, Result<Vec<Deleted>, StoreError>> {
         if self.calls.fetch_add(1, Ordering::SeqCst) == self.fails_at {

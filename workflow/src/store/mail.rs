@@ -191,6 +191,16 @@ fn put<V: View>(
     })
 }
 
+/// Writes values that concern no run.
+pub(crate) fn put_values<V: View>(view: &mut V, values: Vec<(String, Option<Payload>)>) {
+    let values = values.into_iter();
+    let mut transition = Transition::nobody();
+    transition.effects = values
+        .map(|(key, value)| Effect::Value(key, value))
+        .collect();
+    view.write(transition, V::Records::default());
+}
+
 /// Keeps a message for a run that may come to be.
 fn keep<V: View>(
     view: &mut V,
@@ -514,14 +524,7 @@ impl Sender {
                     cancel(view, run, self.at)?;
                 }
             }
-            Post::Values(values) => {
-                let mut transition = Transition::nobody();
-                let values = values.into_iter();
-                transition.effects = values
-                    .map(|(key, value)| Effect::Value(key, value))
-                    .collect();
-                view.write(transition, V::Records::default());
-            }
+            Post::Values(values) => put_values(view, values),
             Post::Answer { request, answer } => {
                 if !view.is_answered(request)? {
                     let mut transition = Transition::nobody();

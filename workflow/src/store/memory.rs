@@ -446,6 +446,13 @@ impl Store for MemoryStore {
         })
     }
 
+    fn put(&self, values: Vec<(String, Option<Payload>)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.ask(|state| {
+            mail::put_values(state, values);
+            Ok(())
+        })
+    }
+
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         self.ask(|state| Ok(state.list(filter)))
     }

@@ -164,6 +164,10 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>>;
 
+    /// Writes values that are kept, or removes them, durably: all of these in one transaction, in their order. What a run writes goes
+    /// with its batch instead, as a [`Post`]. Of a key the last word stays, whoever had it.
+    fn put(&self, values: Vec<(String, Option<Payload>)>) -> BoxFuture<'_, Result<(), StoreError>>;
+
     /// Rows that fit the filter, in number order.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>>;
 

@@ -224,6 +224,13 @@ impl Store for ReadOnly {
         written()
     }
 
+    fn put(
+        &self,
+        _: Vec<(String, Option<workflow::Payload>)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        written()
+    }
+
     fn deliver<'a>(
         &'a self,
         _: &'a RunId,

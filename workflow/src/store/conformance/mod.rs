@@ -148,6 +148,7 @@ macro_rules! conformance {
             a_run_that_exists_is_not_started_again
             the_first_answer_to_a_request_stays
             values_are_written_with_their_batch_and_the_last_one_stays
+            of_a_value_the_last_word_stays_whoever_had_it
             values_are_listed_by_prefix_in_the_order_of_their_keys
             a_parent_is_told_of_the_end_of_its_child
             who_does_not_wait_for_a_child_is_not_told

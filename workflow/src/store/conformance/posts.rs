@@ -526,6 +526,44 @@ pub fn values_are_written_with_their_batch_and_the_last_one_stays<H: Harness>() 
     }
 }
 
+/// Of a key the last word stays, whichever run had it, or none: also when all are folded at once.
+pub fn of_a_value_the_last_word_stays_whoever_had_it<H: Harness>() {
+    let (mut place, mut store) = H::fresh();
+    let mut first = Owner::start(&store, "a");
+    let mut second = Owner::start(&store, "b");
+    let put = |store: &Arc<H::Store>, pairs: &[(&str, Option<&str>)]| {
+        let Post::Values(values) = values(pairs) else {
+            unreachable!("values are what was made");
+        };
+        block_on(store.put(values)).expect("values can be written");
+    };
+    // The younger run has the earlier word, and so has nobody of another.
+    let early = posting(
+        &mut second,
+        vec![values(&[
+            ("x", Some("1")),
+            ("y", Some("1")),
+            ("z", Some("1")),
+        ])],
+    );
+    assert_eq!(done(&store, early), Appended::Applied);
+    put(&store, &[("w", Some("1")), ("z", Some("2"))]);
+    let late = posting(
+        &mut first,
+        vec![values(&[("w", Some("2")), ("x", Some("2")), ("y", None)])],
+    );
+    assert_eq!(done(&store, late), Appended::Applied);
+    put(&store, &[("x", Some("3")), ("v", Some("1")), ("v", None)]);
+    let all = ["w=2", "x=3", "z=2"];
+    for _ in 0..2 {
+        assert_eq!(kept(&store, "", None, 9), all);
+        place.rest(&store);
+        assert_eq!(kept(&store, "", None, 9), all);
+        store = place.crash(&store);
+    }
+    assert_eq!(kept(&store, "", None, 9), all);
+}
+
 /// Pages are of both what is folded and what is not.
 pub fn values_are_listed_by_prefix_in_the_order_of_their_keys<H: Harness>() {
     let (mut place, store) = H::fresh();

@@ -100,8 +100,8 @@ impl Seen {
                 }
                 first
             }
-            // Deliveries see those before them.
-            Change::Deliver(_) => true,
+            // These see those before them.
+            Change::Deliver(_) | Change::Put(_) => true,
         }
     }
 
@@ -180,9 +180,11 @@ impl<'a> Stored<'a> {
         let (run, new) = match change {
             Change::Batch(entry, _) => (entry.run(), entry.transition.create.as_ref()),
             Change::Cancel(run, _) => (*run, None),
-            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) | Change::Delete(_) => {
-                return Ok(Plain::Drafts);
-            }
+            Change::Mail(_)
+            | Change::Deliver(_)
+            | Change::Rewrite(_)
+            | Change::Delete(_)
+            | Change::Put(_) => return Ok(Plain::Drafts),
         };
         let here = tail.row(run);
         // A number that was just given to a new run is in no table.
@@ -219,9 +221,11 @@ impl<'a> Stored<'a> {
                 }
                 Some(Box::new(Entry::new(transition, &[record])))
             }
-            Change::Mail(_) | Change::Deliver(_) | Change::Rewrite(_) | Change::Delete(_) => {
-                return Ok(Plain::Drafts);
-            }
+            Change::Mail(_)
+            | Change::Deliver(_)
+            | Change::Rewrite(_)
+            | Change::Delete(_)
+            | Change::Put(_) => return Ok(Plain::Drafts),
         };
         Ok(Plain::Write(made, stored.map(Box::new)))
     }
@@ -284,6 +288,10 @@ fn drafted(view: &mut Drafting<'_, '_>, change: &Change) -> Result<Outcome, Fail
                 keep_until,
             } = &**deliver;
             Outcome::Delivered(mail::deliver(view, to, message.clone(), *at, *keep_until)?)
+        }
+        Change::Put(values) => {
+            mail::put_values(view, values.clone());
+            Outcome::Put
         }
     })
 }

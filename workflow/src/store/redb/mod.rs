@@ -201,22 +201,26 @@ fn change(parts: Parts) -> Change {
 fn appended(outcome: Outcome) -> Option<Appended> {
     match outcome {
         Outcome::Appended(appended) => Some(appended),
-        Outcome::Delivered(_) | Outcome::Deleted(_) => None,
+        Outcome::Delivered(_) | Outcome::Deleted(_) | Outcome::Put => None,
     }
 }
 
 fn delivered(outcome: Outcome) -> Option<Delivery> {
     match outcome {
         Outcome::Delivered(delivery) => Some(delivery),
-        Outcome::Appended(_) | Outcome::Deleted(_) => None,
+        Outcome::Appended(_) | Outcome::Deleted(_) | Outcome::Put => None,
     }
 }
 
 fn deleted(outcome: Outcome) -> Option<Vec<Deleted>> {
     match outcome {
         Outcome::Deleted(deleted) => Some(deleted),
-        Outcome::Appended(_) | Outcome::Delivered(_) => None,
+        Outcome::Appended(_) | Outcome::Delivered(_) | Outcome::Put => None,
     }
+}
+
+fn put(outcome: Outcome) -> Option<()> {
+    matches!(outcome, Outcome::Put).then_some(())
 }
 
 /// A run's number is the number of the opening, then one of its own: so none is given twice, and none costs a commit.
@@ -337,6 +341,11 @@ impl Store for RedbStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(String, Payload)>, StoreError>> {
         Box::pin(async move { self.core.values(prefix, after, limit) })
+    }
+
+    fn put(&self, values: Vec<(String, Option<Payload>)>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let change = Ok(Change::Put(values));
+        Box::pin(Appending::new(&self.core, change, put))
     }
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {

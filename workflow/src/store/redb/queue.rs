@@ -11,7 +11,7 @@ use std::task::Waker;
 
 use super::draft::Encoded;
 use super::entry::Entry;
-use crate::replay::{NewMessage, RunId, RunKey, Timestamp};
+use crate::replay::{NewMessage, Payload, RunId, RunKey, Timestamp};
 use crate::store::transition::Transition;
 use crate::store::{Appended, Deleted, Deletion, Delivery, InboxChange, Post, Rewrite, StoreError};
 
@@ -70,6 +70,8 @@ pub(super) enum Change {
     Rewrite(Vec<Rewrite>),
     /// Runs that are deleted.
     Delete(Vec<Deletion>),
+    /// Values that concern no run.
+    Put(Vec<(String, Option<Payload>)>),
 }
 
 /// A batch with what it does to messages and to others.
@@ -96,6 +98,7 @@ pub(super) enum Outcome {
     Appended(Appended),
     Delivered(Delivery),
     Deleted(Vec<Deleted>),
+    Put,
 }
 
 /// What is asked, and where the answer is put. It stays with the one who waits, and so goes on the thread that it came
