@@ -11,10 +11,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("store", &["replay"]),
     ("context", &["replay", "graph", "codec", "store"]),
     ("clock", &["replay"]),
+    ("schedule", &["replay", "context"]),
     (
         "engine",
         &[
-            "replay", "graph", "codec", "store", "context", "clock", "error",
+            "replay", "graph", "codec", "store", "context", "clock", "schedule", "error",
         ],
     ),
     ("operation", &["replay", "codec", "context", "clock"]),

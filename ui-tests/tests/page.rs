@@ -46,6 +46,11 @@ const GROUPS: &[(&str, &str, &str)] = &[
         "What stands in a `#[guided]` block, and the graph of its stages. [`guide::guided`](crate::guide::guided) teaches them.",
     ),
     (
+        "schedules",
+        "Schedules",
+        "What stands in `cron!`, with feature `schedules`. [`guide::schedules`](crate::guide::schedules) tells what it says.",
+    ),
+    (
         "replay",
         "Replay",
         "What differs on replay. [`guide::replay`](crate::guide::replay) says what to do instead.",

@@ -56,6 +56,11 @@ const THE_COMPILERS: &[(&str, &str, &str)] = &[
         "it names the answer's type, and what was found",
     ),
     (
+        "schedules/not_a_call",
+        "mismatched types",
+        "it names `Call`, and what was found",
+    ),
+    (
         "types/wrong_arguments",
         "mismatched types",
         "it names the parameter's type, and what was found",

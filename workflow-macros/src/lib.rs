@@ -18,7 +18,7 @@ mod syntax;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use crate::diagnostics::{Errors, Place, Report};
 use crate::model::{At, FlowOptions, ItemOptions, Options};
@@ -164,6 +164,13 @@ pub fn guided(
 #[proc_macro]
 pub fn lock(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     lock::write(input.into()).into()
+}
+
+/// What `workflow::cron!` is made of: where the library is, in parentheses, and the expression.
+#[doc(hidden)]
+#[proc_macro]
+pub fn cron(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    expand_cron(input.into()).into()
 }
 
 /// A panic in here is a bug of ours: the item stays, so that only one error is seen, and it says so.
@@ -337,6 +344,36 @@ fn expand_guided(args: TokenStream, item: TokenStream) -> TokenStream {
     let watched = lock::check_guided(&guided, &name, &mut errors);
     let expanded = expand::guided(&attrs, &ty, &guided, &krate);
     with(errors, quote!(#expanded #watched))
+}
+
+fn expand_cron(input: TokenStream) -> TokenStream {
+    let mut input = input.into_iter();
+    let krate = if let Some(TokenTree::Group(group)) = input.next() {
+        group.stream()
+    } else {
+        quote!(::workflow)
+    };
+    let expression: TokenStream = input.collect();
+    let Ok(literal) = syn::parse2::<syn::LitStr>(expression.clone()) else {
+        let place = Place::of(&expression);
+        return Report::new(place, messages::CRON_NO_TEXT).into_token_stream();
+    };
+    let written = literal.value();
+    match model::cron::parse(&written) {
+        Ok(fields) => expand::cron(&written, &fields, &krate),
+        Err(model::cron::Wrong { at, text }) => {
+            // After the quote, where it is one that was written without escapes. Compilers that do not point into a text point at
+            // all of it.
+            let token = literal.token();
+            let plain = token.to_string() == format!("\"{written}\"");
+            let part = if plain && !at.is_empty() {
+                token.subspan((at.start + 1)..=at.end)
+            } else {
+                None
+            };
+            Report::new(part.unwrap_or_else(|| literal.span()), text).into_token_stream()
+        }
+    }
 }
 
 fn parse(item: TokenStream, name: &str) -> Result<Function, TokenStream> {

@@ -207,6 +207,20 @@ messages! {
     STEP_ON_MACRO: "`{0}!` is recorded by itself, and cannot be made a step", "remove `#[step]`; its name is its first word";
     JOIN_ALL_LIMIT: "a limit of 0 lets nothing run", "use 1 or more, or leave `limit` off";
 
+    // ---- schedules -----------------------------------------------------------------------------------------------
+    CRON_NO_TEXT: "`cron!` takes one cron expression, a text in quotes",
+        "write it there, so that it can be read now: `cron!(\"30 2 * * *\")`";
+    CRON_FIELDS: "`{0}` is no cron expression: it has five fields, or six with the seconds first, and here are {1}",
+        "write minute, hour, day of the month, month, day of the week: `30 2 * * MON-FRI`";
+    CRON_ALIAS: "`{0}` is no cron expression here: it says when by its fields", "write `{1}`";
+    CRON_VALUE: "`{0}` is no value of the {1} field", "it takes {2}; `*` for all, `a-b`, `a,b` and `*/n` for several";
+    CRON_EMPTY: "a value is missing in the {0} field", "write one between two commas, or leave one of the two commas out";
+    CRON_QUESTION: "`?` is no value of the {0} field", "write `*`: it says nothing of which day, too";
+    CRON_BACKWARDS: "`{0}` in the {1} field runs backwards", "write it as two ranges: `{2}-{3},{4}-{5}`";
+    CRON_STEP: "`/{0}` in the {1} field is no step", "write a whole number from 1 to {2}: `*/2` is every second one";
+    CRON_NEVER: "`{0}` never fires: none of its months has such a day",
+        "correct the day or the month; the last day of any month is `L`: `0 0 L * *`";
+
     // ---- places --------------------------------------------------------------------------------------------------
     IN_CLOSURE: "nothing durable can be done in a closure: how often it runs, and when, is not up to the workflow",
         "use a labelled loop, or `join_all!` to run them at the same time";

@@ -65,6 +65,10 @@ pub enum Error {
     /// It could not be recovered, rewound or forked.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// A schedule did not do what it was asked.
+    #[cfg(feature = "schedules")]
+    #[error(transparent)]
+    Schedule(#[from] crate::engine::ScheduleError),
     /// The engine could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -85,6 +89,8 @@ impl Error {
             | Self::Request(RequestError::Send(SendError::Store(error)))
             | Self::Control(ControlError::Store(error))
             | Self::Build(BuildError::Store(error)) => error.is_retryable(),
+            #[cfg(feature = "schedules")]
+            Self::Schedule(crate::engine::ScheduleError::Store(error)) => error.is_retryable(),
             Self::ShutDown(_)
             | Self::Start(StartError::ShuttingDown)
             | Self::Send(SendError::ShuttingDown)

@@ -97,6 +97,7 @@
 //! | `openapi` | no | the description of that API |
 //! | `metrics` | no | what happens, told to the `metrics` facade |
 //! | `testing` | no | tests of workflows: crashes everywhere, time that jumps, steps that fail |
+//! | `schedules` | no | runs that the engine starts by the calendar: the [guide](guide::schedules) |
 //! | `conformance` | no | the laws of storage as a test suite for a store of your own |
 //! | `cli` | no | the command `workflow`: the [guide](guide::cli) says what it does |
 
@@ -130,6 +131,8 @@ mod macros;
 #[cfg(feature = "engine")]
 pub mod operation;
 pub mod replay;
+#[cfg(feature = "schedules")]
+pub mod schedule;
 pub mod store;
 #[cfg(feature = "engine")]
 pub mod testing;
@@ -155,12 +158,16 @@ pub use engine::{
     Retry, Rewound, RunHandle, SendError, SkipUndoError, StartError, StartJson, Status, Swept,
     SystemClock, TokioClock, Watch, Watched,
 };
+#[cfg(feature = "schedules")]
+pub use engine::{Backfilled, ScheduleError, ScheduleHandle, ScheduleStatus};
 #[cfg(feature = "engine")]
 pub use error::Error;
 pub use replay::{
     Backoff, Divergence, Failure, FailureKind, History, InvalidRunId, Kind, Location, ParkReason,
     Payload, Record, RunId, RunState, Site, Timestamp,
 };
+#[cfg(feature = "schedules")]
+pub use schedule::{Cron, Firing, Fold, Gap, Missed, Overlap, Schedule};
 pub use store::MemoryStore;
 #[cfg(feature = "redb")]
 pub use store::RedbStore;

@@ -51,6 +51,30 @@ macro_rules! guide {
     };
 }
 
+/// A cron expression, read when the program is compiled: `cron!("30 2 * * MON-FRI")` is a [`Cron`](crate::Cron).
+///
+/// Five fields: minute, hour, day of the month, month, day of the week. Six have the seconds before them. In each, `*` is all, and
+/// `a-b`, `a,b`, `*/n`, `a-b/n` are several. Months and days of the week have names: `JAN`, `MON`. `L` is the month's last day, `MON#2` its
+/// second Monday, `FRIL` its last Friday. When both days are said, either is enough, unless one of the two begins with `*`.
+///
+/// ```
+/// use workflow::{Cron, cron};
+///
+/// const NIGHTLY: Cron = cron!("30 2 * * *");
+/// assert_eq!(NIGHTLY.as_str(), "30 2 * * *");
+/// ```
+///
+/// ```compile_fail
+/// workflow::cron!("30 25 * * *"); // there is no such hour
+/// ```
+#[cfg(feature = "schedules")]
+#[macro_export]
+macro_rules! cron {
+    ($($expression:tt)*) => {
+        $crate::__private::read_cron!(($crate) $($expression)*)
+    };
+}
+
 /// The instant of first arrival, recorded: `now!(name).await`.
 #[macro_export]
 macro_rules! now {

@@ -20,6 +20,14 @@ pub use crate::guided::described;
 pub use crate::lock::lock;
 pub use crate::replay::{Backoff, Failure, Kind};
 pub use crate::workflow_outside as outside;
+#[cfg(feature = "schedules")]
+pub use workflow_macros::cron as read_cron;
+
+/// What `cron!` has read.
+#[cfg(feature = "schedules")]
+pub const fn cron(text: &'static str, fields: [u64; 8], both: bool) -> crate::schedule::Cron {
+    crate::schedule::Cron::of(text, fields, both)
+}
 
 /// Goes through the flow that `#[guided]` describes on this data.
 #[cfg(feature = "engine")]

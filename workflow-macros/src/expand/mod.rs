@@ -1,5 +1,6 @@
 //! Prints. What comes here is in order, so nothing here can fail.
 
+mod cron;
 mod fragment;
 mod guided;
 mod path;
@@ -11,6 +12,7 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Block, Expr, Stmt, parse_quote};
 
+pub(crate) use self::cron::cron;
 pub(crate) use self::fragment::fragment;
 pub(crate) use self::guided::{guided, unguided};
 pub(crate) use self::path::krate;

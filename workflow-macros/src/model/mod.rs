@@ -7,6 +7,7 @@
 //! macro, an arm and a page in `walk`, and what prints it in `expand::site`.
 
 mod condition;
+pub(crate) mod cron;
 mod duration;
 mod guided;
 mod hints;

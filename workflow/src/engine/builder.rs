@@ -20,6 +20,8 @@ use super::registry::{Definition, Entry, Registry};
 use super::retention::{Retention, Retentions};
 use super::room::Room;
 use super::scheduler::Scheduler;
+#[cfg(feature = "schedules")]
+use super::schedules::Schedules;
 use super::{Alive, BuildError, Clock, Engine, Inner, Runs, SystemClock};
 use crate::codec::{Codec, Json};
 use crate::context::{Intervening, States, Workflow};
@@ -47,6 +49,8 @@ pub struct EngineBuilder {
     linger: Duration,
     limits: Rules,
     retentions: Retentions,
+    #[cfg(feature = "schedules")]
+    schedules: Vec<crate::schedule::Schedule>,
     keep_messages: Duration,
     code: Option<CodeId>,
     drives: bool,
@@ -70,6 +74,8 @@ impl EngineBuilder {
             linger: Duration::from_secs(1),
             limits: Rules::default(),
             retentions: Retentions::default(),
+            #[cfg(feature = "schedules")]
+            schedules: Vec::new(),
             keep_messages: Duration::from_secs(7 * 86_400),
             code: None,
             drives: true,
@@ -312,6 +318,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Starts runs by the calendar. [`Schedule`](crate::Schedule) says how; [`Engine::schedule`] looks at it, pauses it, and starts what
+    /// was missed.
+    #[cfg(feature = "schedules")]
+    pub fn schedule(mut self, schedule: crate::schedule::Schedule) -> Self {
+        self.schedules.push(schedule);
+        self
+    }
+
     /// A run whose next deadline is further away than this leaves memory; 1 s by default. Raise it when runs sleep
     /// often and briefly, and memory is plenty.
     pub fn linger(mut self, linger: Duration) -> Self {
@@ -395,10 +409,19 @@ impl EngineBuilder {
                 return Err(BuildError::NotRegistered { workflow, what });
             }
         }
+        #[cfg(feature = "schedules")]
+        for schedule in &self.schedules {
+            let (workflow, what) = (schedule.workflow(), "schedule");
+            if self.registry.get(workflow).is_none() {
+                return Err(BuildError::NotRegistered { workflow, what });
+            }
+        }
         let inner = self.assemble()?;
         if inner.drives {
             Scheduler::start(&inner);
             Retentions::start(&inner);
+            #[cfg(feature = "schedules")]
+            Schedules::start(&inner).await?;
         }
         Ok(Engine {
             inner: Arc::clone(&inner),
@@ -492,6 +515,8 @@ impl EngineBuilder {
             quarantine: Quarantine::default(),
             limits: Limits::new(self.limits),
             retentions: self.retentions,
+            #[cfg(feature = "schedules")]
+            schedules: Schedules::new(self.schedules)?,
             desks: Desks::default(),
             long: Long::default(),
             long_history: self.long_history,

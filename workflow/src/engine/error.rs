@@ -42,6 +42,19 @@ pub enum BuildError {
         /// What was said of it.
         what: &'static str,
     },
+    /// Two schedules have one name.
+    #[cfg(feature = "schedules")]
+    #[error(
+        "two schedules are called `{name}`: give one of them another name, for their runs are called by it"
+    )]
+    SameSchedule {
+        /// The name.
+        name: String,
+    },
+    /// A schedule cannot be kept.
+    #[cfg(feature = "schedules")]
+    #[error(transparent)]
+    Schedule(#[from] crate::schedule::ScheduleFault),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

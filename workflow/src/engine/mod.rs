@@ -27,6 +27,8 @@ mod retry;
 mod rollback;
 mod room;
 mod scheduler;
+#[cfg(feature = "schedules")]
+mod schedules;
 mod start;
 mod take_up;
 mod telemetry;
@@ -59,6 +61,8 @@ pub use registry::Definition;
 pub(crate) use registry::Entry;
 pub use retention::{DeleteError, Retention, Swept};
 pub use rollback::SkipUndoError;
+#[cfg(feature = "schedules")]
+pub use schedules::{Backfilled, ScheduleError, ScheduleHandle, ScheduleStatus};
 pub(crate) use take_up::Coming;
 
 use crate::codec::{self, Codec};
@@ -82,6 +86,8 @@ use registry::Registry;
 use retention::Retentions;
 use room::Room;
 use scheduler::Scheduler;
+#[cfg(feature = "schedules")]
+use schedules::Schedules;
 
 /// How long a shutdown waits for the error hooks at least.
 const HOOKS: Duration = Duration::from_secs(1);
@@ -142,6 +148,8 @@ pub(crate) struct Inner {
     pub(crate) quarantine: Quarantine,
     pub(crate) limits: Limits,
     pub(crate) retentions: Retentions,
+    #[cfg(feature = "schedules")]
+    pub(crate) schedules: Schedules,
     pub(crate) desks: Desks,
     pub(crate) long: Long,
     /// From so many records on a history is long.
@@ -184,6 +192,8 @@ impl Drop for Alive {
         self.0.scheduler.stop();
         drop(self.0.quarantine.stop());
         drop(self.0.retentions.stop());
+        #[cfg(feature = "schedules")]
+        drop(self.0.schedules.stop());
         self.0.room.close();
         self.0.door.close();
         // Dropped outside the lock: what a run holds may be anything.
@@ -400,6 +410,10 @@ impl Engine {
             let _ = task.await;
         }
         if let Some(task) = inner.retentions.stop() {
+            let _ = task.await;
+        }
+        #[cfg(feature = "schedules")]
+        for task in inner.schedules.stop() {
             let _ = task.await;
         }
         inner.room.close();

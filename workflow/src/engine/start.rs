@@ -22,7 +22,7 @@ use crate::replay::{
     Begun, Body, Finished, ParkReason, Payload, Replay, RunId, RunKey, RunState, Terms, Timestamp,
 };
 use crate::store::{
-    Append, Appended, BoxFuture, InboxChange, NewRun, Parked, RunPatch, RunRow, StoreError,
+    Append, Appended, BoxFuture, InboxChange, NewRun, Parked, Post, RunPatch, RunRow, StoreError,
 };
 
 impl Engine {
@@ -67,9 +67,17 @@ impl Engine {
         json: Vec<u8>,
         terms: Terms,
     ) -> Result<RunHandle<AnyWorkflow>, StartError> {
-        let workflow = entry.name;
+        let asked = self.inner.asked_of(id, entry, Ok(json), terms)?;
+        self.begin_asked(asked).await
+    }
+
+    /// Starts what was asked for, or finds the run that was started before.
+    pub(super) async fn begin_asked(
+        &self,
+        asked: Asked,
+    ) -> Result<RunHandle<AnyWorkflow>, StartError> {
+        let workflow = asked.entry.name;
         let door = self.door().await?;
-        let asked = self.asked_of(id, entry, Ok(json), terms)?;
         let Brought {
             id,
             run,
@@ -93,7 +101,7 @@ impl Engine {
     ) -> Result<(RunKey, bool), StartError> {
         let door = self.door().await?;
         let json = input.into_json();
-        let asked = self.asked_of(id, entry, json, Terms::default())?;
+        let asked = self.inner.asked_of(id, entry, json, Terms::default())?;
         let Brought { run, created, .. } = Box::pin(self.bring(asked, false, door)).await?;
         Ok((run, created))
     }
@@ -107,30 +115,7 @@ impl Engine {
         let entry = self.inner.registry.get(W::NAME);
         let entry = entry.ok_or(StartError::NotRegistered { workflow: W::NAME })?;
         let terms = call.terms();
-        self.asked_of(id, entry, call.into_json(), terms)
-    }
-
-    fn asked_of(
-        &self,
-        id: RunId,
-        entry: Entry,
-        json: Result<Vec<u8>, InputError>,
-        terms: Terms,
-    ) -> Result<Asked, StartError> {
-        let json = json.map_err(|error| refused(entry.name, error.to_string()))?;
-        let limit = self.inner.payload_limit;
-        if json.len() > limit {
-            let detail = format!("it is {} bytes long, the limit is {limit}", json.len());
-            return Err(refused(entry.name, detail));
-        }
-        let input_hash = canonical_hash(&json);
-        Ok(Asked {
-            id,
-            entry,
-            json,
-            input_hash,
-            terms,
-        })
+        self.inner.asked_of(id, entry, call.into_json(), terms)
     }
 
     /// Brings a new run into memory, or finds the run that has the id.
@@ -187,26 +172,8 @@ impl Engine {
 
         let run = starting.run;
         let gate = inner.limits.gate(entry.name, || Some(json.clone()));
-        let input = codec::seal(&*inner.codec, json)
-            .map_err(|error| refused(entry.name, error.to_string()))?;
-        let begun = Begun {
-            workflow: entry.name.to_owned(),
-            input,
-            input_hash,
-            seed: derive_seed(inner.identity.id, &id),
-            generation: 0,
-            parent: None,
-            forked_from: None,
-        };
         let now = inner.clock.now();
-        let create = NewRun {
-            id: id.clone(),
-            workflow: entry.name.to_owned(),
-            parent: None,
-            detached: false,
-            not_before: terms.not_before(now),
-            priority: starting.priority,
-        };
+        let (begun, create) = inner.beginning(&id, entry.name, json, input_hash, terms, now)?;
         let place = Place::new(create.priority, run);
         let later = create.not_before;
         let mut wait = announce;
@@ -380,7 +347,7 @@ impl Engine {
 }
 
 /// What was asked to be started, checked.
-struct Asked {
+pub(super) struct Asked {
     id: RunId,
     entry: Entry,
     json: Vec<u8>,
@@ -543,6 +510,93 @@ impl Inner {
         self.left.notify_waiters();
     }
 
+    /// Checks what a run is to be started with.
+    pub(super) fn asked_of(
+        &self,
+        id: RunId,
+        entry: Entry,
+        json: Result<Vec<u8>, InputError>,
+        terms: Terms,
+    ) -> Result<Asked, StartError> {
+        let json = json.map_err(|error| refused(entry.name, error.to_string()))?;
+        let limit = self.payload_limit;
+        if json.len() > limit {
+            let detail = format!("it is {} bytes long, the limit is {limit}", json.len());
+            return Err(refused(entry.name, detail));
+        }
+        let input_hash = canonical_hash(&json);
+        Ok(Asked {
+            id,
+            entry,
+            json,
+            input_hash,
+            terms,
+        })
+    }
+
+    /// What a run that nobody else started begins with.
+    fn beginning(
+        &self,
+        id: &RunId,
+        workflow: &'static str,
+        json: Vec<u8>,
+        input_hash: u64,
+        terms: Terms,
+        now: Timestamp,
+    ) -> Result<(Begun, NewRun), StartError> {
+        let input = codec::seal(&*self.codec, json)
+            .map_err(|error| refused(workflow, error.to_string()))?;
+        let begun = Begun {
+            workflow: workflow.to_owned(),
+            input,
+            input_hash,
+            seed: derive_seed(self.identity.id, id),
+            generation: 0,
+            parent: None,
+            forked_from: None,
+        };
+        let create = NewRun {
+            id: id.clone(),
+            workflow: workflow.to_owned(),
+            parent: None,
+            detached: false,
+            not_before: terms.not_before(now),
+            priority: terms.priority.unwrap_or_default(),
+        };
+        Ok((begun, create))
+    }
+
+    /// Stores a new run together with what goes in the same transaction, and drives it then. Nothing is written when there is one of
+    /// that id.
+    #[cfg(feature = "schedules")]
+    pub(super) async fn begin_stored(
+        self: &Arc<Self>,
+        asked: Asked,
+        posts: Vec<Post>,
+    ) -> Result<Appended, StartError> {
+        let Asked {
+            id,
+            entry,
+            json,
+            input_hash,
+            terms,
+        } = asked;
+        let now = self.clock.now();
+        let (begun, create) = self.beginning(&id, entry.name, json, input_hash, terms, now)?;
+        let (priority, later) = (create.priority, create.not_before);
+        let run = self.store.allocate();
+        let append = self.first_append(run, 1, begun, create, posts, now)?;
+        let appended = self.store.append(append).await?;
+        if let Appended::Applied | Appended::AlreadyApplied = appended {
+            telemetry::started(&id, entry.name);
+            match later {
+                None => self.wake_at(Place::new(priority, run)),
+                Some(at) => self.scheduler.suspended(at, run),
+            }
+        }
+        Ok(appended)
+    }
+
     /// Stores a run without driving it, as of the time from which its delay counts.
     async fn store_only(
         &self,
@@ -551,6 +605,20 @@ impl Inner {
         create: NewRun,
         now: Timestamp,
     ) -> Result<Appended, StoreError> {
+        let append = self.first_append(live.run, live.number(), begun, create, Vec::new(), now)?;
+        self.store.append(append).await
+    }
+
+    /// The beginning of a run, as it is stored.
+    fn first_append(
+        &self,
+        run: RunKey,
+        number: u64,
+        begun: Begun,
+        create: NewRun,
+        posts: Vec<Post>,
+        now: Timestamp,
+    ) -> Result<Append, StoreError> {
         let later = create.not_before.is_some();
         let batch = Replay::begin(begun, self.code)
             .poll_append(now)
@@ -566,19 +634,18 @@ impl Inner {
             code: self.code,
             ..RunPatch::default()
         };
-        let append = Append {
-            run: live.run,
+        Ok(Append {
+            run,
             epoch: self.identity.boot,
-            number: live.number(),
+            number,
             expected_seq: 0,
             create: Some(create),
             records: batch.records,
             deletes: Vec::new(),
             patch,
             inbox: InboxChange::default(),
-            posts: Vec::new(),
-        };
-        self.store.append(append).await
+            posts,
+        })
     }
 
     /// A run's code over its machine, before it is polled.

@@ -18,6 +18,7 @@
 )]
 //! | [`deploying`] | will live runs go on with the new program, and tests that say so early |
 //! | [`operating`] | runs for years: limits, how long runs are kept, the size of the file |
+//! | [`schedules`] | runs by the calendar: cron expressions, time zones, what was missed |
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
 //! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
@@ -67,6 +68,9 @@ pub mod lock {}
 
 #[doc = include_str!("deploying.md")]
 pub mod deploying {}
+
+#[doc = include_str!("schedules.md")]
+pub mod schedules {}
 
 #[doc = include_str!("composition.md")]
 pub mod composition {}

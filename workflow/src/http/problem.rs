@@ -9,6 +9,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::reply;
+#[cfg(feature = "schedules")]
+use crate::ScheduleError;
 use crate::guided::{OpenError, Refused};
 use crate::store::StoreError;
 use crate::{
@@ -58,6 +60,8 @@ kinds! {
     UnknownWorkflow "unknown_workflow" NOT_FOUND "there is no such workflow";
     UnknownChannel "unknown_channel" NOT_FOUND "there is no such channel";
     UnknownFlow "unknown_flow" NOT_FOUND "there is no such flow, or no such command";
+    #[cfg_attr(not(feature = "schedules"), allow(dead_code, reason = "there are none"))]
+    UnknownSchedule "unknown_schedule" NOT_FOUND "there is no such schedule";
     Method "method_not_allowed" METHOD_NOT_ALLOWED "the path does not take this method";
     OtherInput "other_input" CONFLICT "the id belongs to a run with another input";
     OtherWorkflow "other_workflow" CONFLICT "the id belongs to a run of another workflow";
@@ -83,6 +87,8 @@ kinds! {
     Answer "answer" INTERNAL_SERVER_ERROR "the answer is not of the type that was asked for";
     Build "build" INTERNAL_SERVER_ERROR "the engine could not be built";
     Flow "flow" INTERNAL_SERVER_ERROR "the flow's own code failed";
+    #[cfg_attr(not(feature = "schedules"), allow(dead_code, reason = "there are none"))]
+    Schedule "schedule" INTERNAL_SERVER_ERROR "the schedule's own code failed";
     Parked "parked" SERVICE_UNAVAILABLE "the run is parked";
     Busy "busy" SERVICE_UNAVAILABLE "the run keeps changing";
     Stopped "stopped" SERVICE_UNAVAILABLE "the guide is not driven as things are";
@@ -189,6 +195,19 @@ impl Problem {
         Self::new(kind, error)
     }
 
+    #[cfg(feature = "schedules")]
+    fn schedule(error: &ScheduleError) -> Self {
+        let kind = match error {
+            ScheduleError::Store(error) => return Self::store(error),
+            ScheduleError::Start(error) => return Self::start(error),
+            ScheduleError::NotFound { .. } => Kind::UnknownSchedule,
+            ScheduleError::NotGiven { .. } => Kind::NotRegistered,
+            ScheduleError::NotYet => Kind::BadBody,
+            ScheduleError::Panicked { .. } => Kind::Schedule,
+        };
+        Self::new(kind, error)
+    }
+
     fn build(error: &BuildError) -> Self {
         match error {
             BuildError::Store(error) => Self::store(error),
@@ -261,6 +280,8 @@ impl From<&Error> for Problem {
             Error::Send(error) => Self::send(error),
             Error::Request(error) => Self::request(error),
             Error::Control(error) => Self::control(error),
+            #[cfg(feature = "schedules")]
+            Error::Schedule(error) => Self::schedule(error),
             Error::Build(error) => Self::build(error),
             Error::Store(error) => Self::store(error),
         }
@@ -280,6 +301,8 @@ macro_rules! problems {
     )* };
 }
 problems!(Error StartError AttachError CancelError SendError RequestError ControlError);
+#[cfg(feature = "schedules")]
+problems!(ScheduleError);
 
 impl From<SkipUndoError> for Problem {
     fn from(error: SkipUndoError) -> Self {
