@@ -25,6 +25,10 @@ const CHANGES: &[(&str, &str)] = &[
         r#"{"state":{"name":"","size":1}}"#,
     ),
     ("/guides/signup/g/next", ""),
+    ("/schedules/hourly/pause", ""),
+    ("/schedules/hourly/resume", ""),
+    ("/schedules/hourly/trigger", ""),
+    ("/schedules/hourly/backfill", r#"{"from":0,"to":0}"#),
 ];
 
 #[tokio::test(start_paused = true)]

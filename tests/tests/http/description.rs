@@ -53,6 +53,12 @@ async fn the_description_has_every_path_where_it_is_served_with_the_types_it_was
         "/runs/{run}/skip-undo",
         "/guides/signup/{run}",
         "/guides/signup/{run}/edit",
+        "/schedules",
+        "/schedules/{schedule}",
+        "/schedules/{schedule}/pause",
+        "/schedules/{schedule}/resume",
+        "/schedules/{schedule}/trigger",
+        "/schedules/{schedule}/backfill",
         "/openapi.json",
     ] {
         assert!(paths.contains_key(path), "{path} is not described");

@@ -13,6 +13,7 @@ mod guides;
 mod messages;
 mod requests;
 mod runs;
+mod schedules;
 
 use std::time::Duration;
 

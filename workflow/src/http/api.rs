@@ -14,6 +14,8 @@ use super::guides::{Flowing, Flows};
 use super::lines::{Line, Serves};
 use super::policy::Policy;
 use super::problem::{Kind, Problem};
+#[cfg(feature = "schedules")]
+use super::schedules;
 use super::{control, events, guides, lines, runs};
 use crate::Engine;
 use crate::guided::{Flow, FlowState, Guided};
@@ -147,6 +149,18 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Served>>)> {
         ("/runs/{run}/fork", post(control::fork)),
         ("/runs/{run}/resume", post(control::resume)),
         ("/runs/{run}/skip-undo", post(control::skip_undo)),
+        #[cfg(feature = "schedules")]
+        ("/schedules", get(schedules::list)),
+        #[cfg(feature = "schedules")]
+        ("/schedules/{schedule}", get(schedules::status)),
+        #[cfg(feature = "schedules")]
+        ("/schedules/{schedule}/pause", post(schedules::pause)),
+        #[cfg(feature = "schedules")]
+        ("/schedules/{schedule}/resume", post(schedules::resume)),
+        #[cfg(feature = "schedules")]
+        ("/schedules/{schedule}/trigger", post(schedules::trigger)),
+        #[cfg(feature = "schedules")]
+        ("/schedules/{schedule}/backfill", post(schedules::backfill)),
         ("/guides/{flow}/{run}", get(guides::view)),
         ("/guides/{flow}/{run}/{command}", post(guides::press)),
         #[cfg(feature = "openapi")]

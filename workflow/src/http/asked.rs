@@ -162,6 +162,7 @@ impl Asked {
             workflow,
             run: run.or(self.path.get("run").map(String::as_str)),
             channel: self.path.get("channel").map(String::as_str),
+            schedule: self.path.get("schedule").map(String::as_str),
             request: &self.parts,
         };
         match self.api.policy.decide(&ask) {

@@ -73,6 +73,8 @@ mod policy;
 mod problem;
 mod reply;
 mod runs;
+#[cfg(feature = "schedules")]
+mod schedules;
 mod show;
 
 use std::pin::Pin;

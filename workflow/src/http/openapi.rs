@@ -189,6 +189,8 @@ impl Served {
 
     fn operations(&self) -> Vec<Operation> {
         let mut all = fixed();
+        #[cfg(feature = "schedules")]
+        all.extend(schedules());
         for workflow in self.engine.workflows() {
             all.push(start(workflow, self.shapes.workflows.get(workflow)));
         }
@@ -248,9 +250,17 @@ impl Operation {
                 "The run's id.",
             ));
         }
+        if path.contains("{schedule}") {
+            parameters.push(parameter(
+                ParameterIn::Path,
+                "schedule",
+                text().pattern(Some(ID)).into(),
+                "The schedule's name.",
+            ));
+        }
         // What every operation may answer with: a query that it does not take, the policy, the store.
         let mut problems = vec![400, 403, 503];
-        if path.contains("{run}") {
+        if path.contains("{run}") || path.contains("{schedule}") {
             problems.push(404);
         }
         Self {
@@ -565,6 +575,66 @@ fn fixed() -> Vec<Operation> {
     ]
 }
 
+/// Of schedules, whichever there are.
+#[cfg(feature = "schedules")]
+fn schedules() -> Vec<Operation> {
+    let pause = closed(&[("reason", text().into(), false)]);
+    let backfill = closed(&[("from", time(), true), ("to", time(), true)]);
+    vec![
+        Operation::get("schedules", "/schedules", "schedules", "All schedules").answers(
+            200,
+            "They, by name",
+            object(&[("schedules", list(named("Schedule")), true)]),
+        ),
+        Operation::get(
+            "schedules",
+            "/schedules/{schedule}",
+            "schedule",
+            "What a schedule is doing",
+        )
+        .answers(200, "The schedule", named("Schedule")),
+        Operation::post(
+            "schedules",
+            "/schedules/{schedule}/pause",
+            "pause",
+            "Starts nothing by itself from now on",
+        )
+        .body(pause, false)
+        .answers(200, "The schedule", named("Schedule")),
+        Operation::post(
+            "schedules",
+            "/schedules/{schedule}/resume",
+            "resume_schedule",
+            "Goes on; what came due meanwhile is not started",
+        )
+        .answers(200, "The schedule", named("Schedule")),
+        Operation::post(
+            "schedules",
+            "/schedules/{schedule}/trigger",
+            "trigger",
+            "Starts a run now",
+        )
+        .answers(202, "The run, found at `location`", named("Run"))
+        .problems(&[409, 422, 500, 501]),
+        Operation::post(
+            "schedules",
+            "/schedules/{schedule}/backfill",
+            "backfill",
+            "Starts a run for each firing of a time that has passed, unless it has one",
+        )
+        .body(backfill, true)
+        .answers(
+            200,
+            "How many were started",
+            object(&[
+                ("started", number(0).into(), true),
+                ("existing", number(0).into(), true),
+            ]),
+        )
+        .problems(&[409, 422, 500, 501]),
+    ]
+}
+
 impl Operation {
     /// Answers with nothing.
     fn nothing(mut self, status: u16, says: &'static str) -> Self {
@@ -715,12 +785,28 @@ fn guide(flow: &str, data: &AnySchema) -> Vec<Operation> {
 fn schemas() -> ComponentsBuilder {
     let states = STATES.map(RunState::word);
     let ends = [RunState::Completed, RunState::Failed, RunState::Cancelled].map(RunState::word);
-    let time = || {
-        AnySchema::from(
-            number(i64::MIN >> 1).description(Some("Milliseconds since the Unix epoch.")),
-        )
-    };
     ComponentsBuilder::new()
+        .schema(
+            "Schedule",
+            object(&[
+                ("name", text().into(), true),
+                ("cron", text().into(), true),
+                ("zone", text().into(), true),
+                ("workflow", text().into(), false),
+                ("next", time(), false),
+                (
+                    "last",
+                    object(&[("at", time(), true), ("run", text().into(), true)]).into(),
+                    false,
+                ),
+                (
+                    "paused",
+                    object(&[("at", time(), true), ("reason", text().into(), true)]).into(),
+                    false,
+                ),
+                ("trouble", text().into(), false),
+            ]),
+        )
         .schema(
             "Problem",
             object(&[
@@ -965,6 +1051,13 @@ fn number(least: i64) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::Integer)
         .minimum(Some(least))
+}
+
+/// An instant.
+fn time() -> AnySchema {
+    number(i64::MIN >> 1)
+        .description(Some("Milliseconds since the Unix epoch."))
+        .into()
 }
 
 /// A number that a client gives, as `asked` reads it.

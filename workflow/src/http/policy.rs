@@ -118,7 +118,7 @@ impl From<bool> for Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
-    /// Looks at what the API has: workflows, channels, flows, its own description.
+    /// Looks at what the API has: workflows, channels, flows, schedules, its own description.
     Describe,
     /// Lists runs.
     List,
@@ -144,6 +144,8 @@ pub enum Action {
     SkipUndo,
     /// Starts a guide, or gives it a command.
     Guide,
+    /// Pauses a schedule or resumes it, or starts runs of it.
+    Schedule,
 }
 
 impl Action {
@@ -167,6 +169,7 @@ impl Action {
             Self::Resume => "resume runs",
             Self::SkipUndo => "skip undos",
             Self::Guide => "lead guides",
+            Self::Schedule => "operate schedules",
         }
     }
 }
@@ -178,6 +181,7 @@ pub struct Ask<'a> {
     pub(super) workflow: Option<&'a str>,
     pub(super) run: Option<&'a str>,
     pub(super) channel: Option<&'a str>,
+    pub(super) schedule: Option<&'a str>,
     pub(super) request: &'a Parts,
 }
 
@@ -200,6 +204,11 @@ impl<'a> Ask<'a> {
     /// The channel of a message or a request.
     pub fn channel(&self) -> Option<&'a str> {
         self.channel
+    }
+
+    /// The schedule that is operated.
+    pub fn schedule(&self) -> Option<&'a str> {
+        self.schedule
     }
 
     /// The headers of the request.
