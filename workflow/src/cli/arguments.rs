@@ -107,6 +107,11 @@ pub(crate) enum Command {
     Rewind(Rewind),
     /// Starts a new run from a copy of another's history
     Fork(Fork),
+    /// Lists what the calendar starts, and operates it
+    Schedules {
+        #[command(subcommand)]
+        what: Option<Schedules>,
+    },
     /// Writes the history of a run as JSON, for a replay test
     Export(Export),
     /// Checks an exported history and puts it beside the replay tests
@@ -131,6 +136,39 @@ pub(crate) enum Command {
         /// Writes one for each command into this directory
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Schedules {
+    /// Starts nothing by itself from now on, also after a restart
+    Pause {
+        /// The schedule's name
+        schedule: String,
+        /// Why; it is shown
+        #[arg(long, default_value = "", hide_default_value = true)]
+        reason: String,
+    },
+    /// Goes on; what came due meanwhile is not started
+    Resume {
+        /// The schedule's name
+        schedule: String,
+    },
+    /// Starts a run now, in a service that runs
+    Trigger {
+        /// The schedule's name
+        schedule: String,
+    },
+    /// Starts a run for each firing of a time that has passed, unless it has one, in a service that runs
+    Backfill {
+        /// The schedule's name
+        schedule: String,
+        /// From here on: 2026-11-30, 2026-11-30T16:00:00Z, or so long ago: 2h, 3d
+        #[arg(long, value_name = "WHEN")]
+        from: Since,
+        /// Before this
+        #[arg(long, value_name = "WHEN")]
+        to: Since,
     },
 }
 

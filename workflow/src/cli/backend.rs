@@ -1,6 +1,6 @@
 //! Where the runs are: in a file, or with a service that runs.
 
-use workflow::History;
+use workflow::{History, Timestamp};
 
 use serde_json::value::RawValue;
 
@@ -8,7 +8,7 @@ use crate::arguments::At;
 use crate::fail::Fail;
 use crate::file::File;
 use crate::service::Service;
-use crate::shown::{Back, Run, Runs};
+use crate::shown::{Back, Backfilled, Run, Runs, Schedules};
 
 /// What commands ask.
 pub(crate) enum Backend {
@@ -130,6 +130,53 @@ impl Backend {
         match self {
             Self::File(file) => file.rewind(id, to, dry_run).await,
             Self::Service(service) => service.rewind(id, to, dry_run),
+        }
+    }
+
+    pub(crate) async fn schedules(&self) -> Result<Schedules, Fail> {
+        match self {
+            Self::File(file) => file.schedules().await,
+            Self::Service(service) => service.schedules(),
+        }
+    }
+
+    pub(crate) async fn pause(&self, schedule: &str, reason: &str) -> Result<(), Fail> {
+        match self {
+            Self::File(file) => Ok(file.schedule(schedule).pause(reason).await?),
+            Self::Service(service) => service.pause(schedule, reason),
+        }
+    }
+
+    pub(crate) async fn resume_schedule(&self, schedule: &str) -> Result<(), Fail> {
+        match self {
+            Self::File(file) => Ok(file.schedule(schedule).resume().await?),
+            Self::Service(service) => service.resume_schedule(schedule),
+        }
+    }
+
+    /// The id of the run that was started.
+    pub(crate) async fn trigger(&self, schedule: &str) -> Result<String, Fail> {
+        match self {
+            Self::File(file) => {
+                let run = file.schedule(schedule).trigger().await?;
+                Ok(run.id().to_string())
+            }
+            Self::Service(service) => service.trigger(schedule),
+        }
+    }
+
+    pub(crate) async fn backfill(
+        &self,
+        schedule: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Backfilled, Fail> {
+        match self {
+            Self::File(file) => {
+                let done = file.schedule(schedule).backfill(from, to).await?;
+                Ok(done.into())
+            }
+            Self::Service(service) => service.backfill(schedule, from, to),
         }
     }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 
 use workflow::store::StoreError;
-use workflow::{AttachError, CancelError, ControlError, Error, SendError, SkipUndoError};
+use workflow::{
+    AttachError, CancelError, ControlError, Error, ScheduleError, SendError, SkipUndoError,
+};
 
 /// What went wrong.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ macro_rules! of_a_run {
         }
     )* };
 }
-of_a_run!(AttachError CancelError ControlError SkipUndoError);
+of_a_run!(AttachError CancelError ControlError ScheduleError SkipUndoError);
 
 impl From<SendError> for Fail {
     fn from(error: SendError) -> Self {

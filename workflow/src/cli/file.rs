@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use workflow::replay::RunKey;
 use workflow::store::{RunFilter, RunRow, Store, StoreError};
-use workflow::{CancelError, Channel, Engine, History, RedbStore, RunId, RunState};
+use workflow::{CancelError, Channel, Engine, History, RedbStore, RunId, RunState, ScheduleHandle};
 
 use crate::fail::{Fail, whole};
-use crate::shown::{Back, Run, Runs};
+use crate::shown::{Back, Run, Runs, Schedule, Schedules};
 
 /// An open file.
 pub(crate) struct File {
@@ -144,6 +144,17 @@ impl File {
             self.engine.rewind(id, to).await?
         };
         Ok(Back::of(rewound, dry_run))
+    }
+
+    pub(crate) async fn schedules(&self) -> Result<Schedules, Fail> {
+        let schedules = self.engine.schedules().await?.into_iter();
+        Ok(Schedules {
+            schedules: schedules.map(Schedule::from).collect(),
+        })
+    }
+
+    pub(crate) fn schedule(&self, name: &str) -> ScheduleHandle {
+        self.engine.schedule(name)
     }
 
     pub(crate) async fn fork(&self, of: &str, id: &str, at: Option<&str>) -> Result<(), Fail> {

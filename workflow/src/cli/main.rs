@@ -15,6 +15,7 @@ mod list;
 mod lock;
 mod manual;
 mod out;
+mod schedules;
 mod service;
 mod show;
 mod shown;
@@ -82,6 +83,7 @@ async fn obey(command: Command, backend: &Backend, out: &mut Out) -> Result<(), 
         Command::Rewind(asked) => control::rewind(&asked, backend, out).await,
         Command::Fork(asked) => control::fork(&asked, backend, out).await,
         Command::Export(asked) => exchange::export(&asked, backend, out).await,
+        Command::Schedules { what } => schedules::schedules(what.as_ref(), backend, out).await,
         Command::Doctor => doctor::doctor(backend, out).await,
         // Those that need no store were obeyed before.
         _ => Ok(()),

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use ureq::http::Response;
 use ureq::{Agent, Body};
-use workflow::History;
+use workflow::{History, Timestamp};
 
 use crate::backend::Filter;
 use crate::fail::Fail;
-use crate::shown::{Back, Run, Runs};
+use crate::shown::{Back, Backfilled, Run, Runs, Schedules};
 
 /// The longest that an answer is waited for: a cancellation that undoes may wait half a minute for bodies to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -119,6 +119,38 @@ impl Service {
         self.order(&path, Some(&body.to_string()))
     }
 
+    pub(crate) fn schedules(&self) -> Result<Schedules, Fail> {
+        self.read("/schedules")
+    }
+
+    pub(crate) fn pause(&self, schedule: &str, reason: &str) -> Result<(), Fail> {
+        let body = serde_json::json!({"reason": reason}).to_string();
+        let path = format!("/schedules/{}/pause", escaped(schedule));
+        self.order(&path, Some(&body))
+    }
+
+    pub(crate) fn resume_schedule(&self, schedule: &str) -> Result<(), Fail> {
+        let path = format!("/schedules/{}/resume", escaped(schedule));
+        self.order(&path, None)
+    }
+
+    pub(crate) fn trigger(&self, schedule: &str) -> Result<String, Fail> {
+        let path = format!("/schedules/{}/trigger", escaped(schedule));
+        let run: Run = parse(&self.post(&path, None, None)?)?;
+        Ok(run.id)
+    }
+
+    pub(crate) fn backfill(
+        &self,
+        schedule: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Backfilled, Fail> {
+        let body = serde_json::json!({"from": from, "to": to}).to_string();
+        let path = format!("/schedules/{}/backfill", escaped(schedule));
+        parse(&self.post(&path, None, Some(&body))?)
+    }
+
     fn order(&self, path: &str, body: Option<&str>) -> Result<(), Fail> {
         self.post(path, None, body).map(drop)
     }
@@ -166,7 +198,12 @@ impl Service {
             return Ok(text);
         }
         match serde_json::from_str::<Problem>(&text) {
-            Ok(Problem { detail, kind }) if kind.as_deref() == Some("workflow:not_found") => {
+            Ok(Problem { detail, kind })
+                if matches!(
+                    kind.as_deref(),
+                    Some("workflow:not_found" | "workflow:unknown_schedule")
+                ) =>
+            {
                 Err(Fail::NotFound(detail))
             }
             Ok(Problem { detail, .. }) => Err(Fail::Refused(detail)),

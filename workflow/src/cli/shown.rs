@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use workflow::replay::Message;
 use workflow::store::RunRow;
-use workflow::{Failure, Payload, Record, Rewound, RunState, Timestamp};
+use workflow::{Failure, Payload, Record, Rewound, RunState, ScheduleStatus, Timestamp};
 
 /// A run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -150,6 +150,74 @@ impl Back {
             returned: rewound.returned,
             cancelled: rewound.cancelled.iter().map(ToString::to_string).collect(),
         }
+    }
+}
+
+/// Schedules.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Schedules {
+    pub(crate) schedules: Vec<Schedule>,
+}
+
+/// A schedule.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Schedule {
+    pub(crate) name: String,
+    pub(crate) cron: String,
+    pub(crate) zone: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) workflow: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<Last>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paused: Option<Paused>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Last {
+    pub(crate) at: Timestamp,
+    pub(crate) run: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Paused {
+    pub(crate) at: Timestamp,
+    pub(crate) reason: String,
+}
+
+impl From<ScheduleStatus> for Schedule {
+    fn from(status: ScheduleStatus) -> Self {
+        Self {
+            name: status.name,
+            cron: status.cron,
+            zone: status.zone,
+            workflow: status.workflow.map(str::to_owned),
+            next: status.next,
+            last: status.last.map(|(at, run)| Last {
+                at,
+                run: run.to_string(),
+            }),
+            paused: status.paused.map(|(at, reason)| Paused { at, reason }),
+            trouble: status.trouble,
+        }
+    }
+}
+
+/// What a backfill did.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Backfilled {
+    pub(crate) started: u64,
+    pub(crate) existing: u64,
+}
+
+impl From<workflow::Backfilled> for Backfilled {
+    fn from(done: workflow::Backfilled) -> Self {
+        let (started, existing) = (done.started, done.existing);
+        Self { started, existing }
     }
 }
 

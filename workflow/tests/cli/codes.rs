@@ -124,7 +124,10 @@ fn completions_and_manual_pages_name_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = workflow(&["completions", shell]);
         assert_eq!(script.code, 0);
-        assert!(script.out.contains("skip-undo"), "{shell}");
+        assert!(
+            script.out.contains("skip-undo") && script.out.contains("backfill"),
+            "{shell}"
+        );
     }
     let page = workflow(&["man"]);
     assert!(

@@ -5,6 +5,7 @@ mod codes;
 mod control;
 mod doctor;
 mod look;
+mod schedules;
 mod shop;
 #[cfg(feature = "axum")]
 mod url;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use workflow::store::RunFilter;
 use workflow::{
-    Channel, Clock, Engine, Failure, RunState, Timestamp, checkpoint, race, recv, sleep, step,
-    workflow,
+    Channel, Clock, Engine, Failure, RunState, Schedule, Timestamp, checkpoint, cron, race, recv,
+    sleep, step, workflow,
 };
 
 pub static PAYMENT: Channel<u64> = Channel::new("payment");
@@ -134,7 +134,8 @@ fn open<T>(path: &Path, till: &Till, work: impl AsyncFnOnce(Engine) -> T) -> T {
         let engine = Engine::builder()
             .workflow(order)
             .workflow(broken)
-            .workflow(trip);
+            .workflow(trip)
+            .schedule(Schedule::new("rent", cron!("0 0 1 * *"), |_| order(7)));
         let engine = engine
             .state(till.clone())
             .clock(Still)

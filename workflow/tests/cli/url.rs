@@ -11,7 +11,7 @@ use crate::shop::{ODD, PAYMENT, Shop, until};
 use crate::{Said, command, on, said, workflow};
 
 /// Serves the shop's API at `/api` while `work` talks to it. Whoever changes something needs a token.
-fn serving(shop: &Shop, work: impl FnOnce(&str) + Send + 'static) {
+pub(crate) fn serving(shop: &Shop, work: impl FnOnce(&str) + Send + 'static) {
     shop.open(async |engine| {
         let policy = Policy::new(|ask| {
             let token = ask.headers().get("authorization");
@@ -33,7 +33,7 @@ fn serving(shop: &Shop, work: impl FnOnce(&str) + Send + 'static) {
     });
 }
 
-fn at(url: &str, words: &[&str]) -> Said {
+pub(crate) fn at(url: &str, words: &[&str]) -> Said {
     let mut command = command(words);
     said(
         &command
