@@ -84,6 +84,7 @@
 //! [`Engine`] runs workflows over a [`Store`](store::Store): [`MemoryStore`] for tests, [`RedbStore`] for one file on disk.
 //! [`operation`] has units of work that show a person how they go on, in a step's body or in any tokio program.
 //! [`Graph`] is the picture of a workflow, `checkout::GRAPH`; [`RunHandle::graph`] lays a run over it.
+//! The [guide](guide::schedules) tells how runs are started by the calendar, with feature `schedules`.
 //! [`current_step`] tells a step's body which attempt it is and gives it an idempotency key. [`replay`] is the machine
 //! underneath, without clock, IO or runtime.
 //!

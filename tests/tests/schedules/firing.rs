@@ -9,6 +9,8 @@ use workflow::{
     ScheduleStatus, cron,
 };
 
+use workflow_tests::{Fault, FaultStore};
+
 use super::{DAY, HOUR, Life, MINUTE, at, fired, report, slow, utc};
 
 fn hourly() -> Schedule {
@@ -19,8 +21,8 @@ fn reports(cron: Cron) -> Schedule {
     Schedule::new("hourly", cron, |firing| report(utc(firing.at())))
 }
 
-fn every_minute(minutes: u64) -> Schedule {
-    Schedule::new("minutely", cron!("* * * * *"), move |_| slow(minutes))
+fn every_minute(seconds: u64) -> Schedule {
+    Schedule::new("minutely", cron!("* * * * *"), move |_| slow(seconds))
 }
 
 async fn status(engine: &Engine) -> ScheduleStatus {
@@ -130,37 +132,29 @@ async fn a_run_that_was_deleted_is_not_started_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_not_ended_lets_the_next_start_go_or_wait_as_is_said() {
-    // Each takes two minutes and a half, and one is to be started every minute.
+    // Each takes a little over two minutes, and one is to be started every minute.
     let ran = async |schedule: Schedule| {
         let life = Life::from("2026-01-01T00:00:30Z");
-        let schedule = Schedule::clone(&schedule);
         let engine = life.engine(schedule).await;
         tokio::time::sleep(10 * MINUTE).await;
         let fired = fired(&engine).await;
         let minutes = fired.iter().map(|id| id[14..16].parse::<u32>().unwrap());
         minutes.collect::<Vec<_>>()
     };
-    let two_and_more =
-        || Schedule::new("minutely", cron!("* * * * *"), |_| slow(2)).spread(Duration::ZERO);
-    assert_eq!(ran(two_and_more()).await, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    let skips = ran(two_and_more().overlap(Overlap::Skip)).await;
-    assert!(
-        skips == [1, 3, 5, 7, 9] || skips == [1, 4, 7, 10],
-        "{skips:?}"
-    );
-    let latest = ran(every_minute(3).overlap(Overlap::Wait)).await;
-    assert_eq!(
-        latest,
-        [1, 4, 7, 10],
-        "the latest of those that came to wait"
-    );
-    let all = ran(every_minute(3).overlap(Overlap::Wait).missed(Missed::All)).await;
-    assert_eq!(all, [1, 2, 3, 4], "one after the other");
+    let minutely = || every_minute(130);
+    assert_eq!(ran(minutely()).await, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let skips = minutely().overlap(Overlap::Skip);
+    assert_eq!(ran(skips).await, [1, 4, 7, 10]);
+    let waits = minutely().overlap(Overlap::Wait);
+    let latest = [1, 3, 5, 7, 9];
+    assert_eq!(ran(waits).await, latest, "of those that came to wait");
+    let all = minutely().overlap(Overlap::Wait).missed(Missed::All);
+    assert_eq!(ran(all).await, [1, 2, 3, 4, 5], "one after the other");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_run_that_is_killed_waits_for_it_still() {
-    let waits = || every_minute(30).overlap(Overlap::Wait);
+    let waits = || every_minute(1_800).overlap(Overlap::Wait);
     let life = Life::from("2026-01-01T00:00:30Z");
     let engine = life.engine(waits()).await;
     tokio::time::sleep(5 * MINUTE).await;
@@ -264,6 +258,25 @@ async fn what_panics_instead_of_an_input_is_tried_again_and_lost_by_no_restart()
     tokio::time::sleep(MINUTE).await;
     assert_eq!(fired(&engine).await, ["2026-01-01T10:00:00Z"]);
     assert_eq!(status(&engine).await.trouble, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_firing_that_the_store_refused_or_was_silent_about_is_started_once_and_driven() {
+    for fault in [Fault::Before, Fault::After] {
+        let life = Life::from("2026-01-01T09:30:00Z");
+        let store = Arc::new(FaultStore::over(&life.store, [fault]));
+        let builder = life.builder().schedule(hourly());
+        let engine = builder.shared_store(store).build().await.unwrap();
+        tokio::time::sleep(31 * MINUTE).await;
+        assert_eq!(fired(&engine).await, ["2026-01-01T10:00:00Z"], "{fault:?}");
+        let run = engine.status("hourly@2026-01-01T10:00:00Z").await.unwrap();
+        assert_eq!(run.state, RunState::Completed, "{fault:?}");
+        let now = status(&engine).await;
+        assert_eq!(
+            (now.trouble, now.next),
+            (None, Some(at("2026-01-01T11:00:00Z")))
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

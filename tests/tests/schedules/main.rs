@@ -25,10 +25,10 @@ pub async fn report(at: String) -> Result<String, Failure> {
     Ok(at)
 }
 
-/// Takes so many minutes.
+/// Takes so many seconds.
 #[workflow]
-pub async fn slow(minutes: u64) -> Result<(), Failure> {
-    sleep!(work, Duration::from_mins(minutes)).await;
+pub async fn slow(seconds: u64) -> Result<(), Failure> {
+    sleep!(work, Duration::from_secs(seconds)).await;
     Ok(())
 }
 

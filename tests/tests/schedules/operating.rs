@@ -122,7 +122,7 @@ async fn a_backfill_that_was_before_the_firing_is_that_firing() {
 #[tokio::test(start_paused = true)]
 async fn runs_of_schedules_keep_to_the_limit_of_their_workflow() {
     let life = Life::from("2026-01-01T00:00:30Z");
-    let minutely = Schedule::new("minutely", cron!("* * * * *"), |_| slow(5));
+    let minutely = Schedule::new("minutely", cron!("* * * * *"), |_| slow(300));
     let builder = life.builder().limit(slow, Limit::unfinished(1));
     let engine = builder.schedule(minutely).build().await.unwrap();
     tokio::time::sleep(3 * MINUTE).await;

@@ -6,13 +6,14 @@
 //! 3. Whoever changes something of a schedule holds its gate, and the task looks again when it was told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use super::Kept;
 use super::rows::{Fired, Rows};
 use crate::engine::driver::panic_message;
+use crate::engine::start::Asked;
 use crate::engine::{Inner, StartError, retry};
-use crate::replay::{RunKey, Terms, Timestamp};
+use crate::replay::{RunId, RunKey, Terms, Timestamp};
 use crate::schedule::{Firing, Missed, Overlap};
 use crate::store::{Appended, Post, StoreError};
 
@@ -51,13 +52,17 @@ pub(super) async fn keep(inner: Weak<Inner>, kept: Arc<Kept>) {
                 if let Ok(false) = inner.is_under_way(run).await {
                     continue;
                 }
+                kept.note_trouble(None);
                 (Until::Ended(run), Some(board))
             }
-            Ok(until) => (until, None),
+            Ok(until) => {
+                kept.note_trouble(None);
+                (until, None)
+            }
             Err(trouble) => {
                 let schedule = kept.plan.name();
                 tracing::error!(schedule, %trouble, "a schedule could not be kept; it is tried again");
-                kept.is_troubled(Some(trouble.to_string()));
+                kept.note_trouble(Some(trouble.to_string()));
                 let again = inner.clock.now().after(retry::STORAGE_PAUSE);
                 (Until::At(again), None)
             }
@@ -96,6 +101,7 @@ impl Inner {
     async fn fire_due(self: &Arc<Self>, kept: &Kept) -> Result<Until, Trouble> {
         let _alone = kept.gate.lock().await;
         let plan = &kept.plan;
+        self.drive_unsure(kept).await?;
         loop {
             let (fired, rows) = self.look(kept).await?;
             if rows.paused().is_some() {
@@ -134,7 +140,6 @@ impl Inner {
                 continue;
             }
             self.fire(kept, fired, at).await?;
-            kept.is_troubled(None);
         }
     }
 
@@ -192,6 +197,17 @@ impl Inner {
         self.store.put(vec![value]).await
     }
 
+    /// A store that failed may have written what it was given all the same. Then there is a run that nobody drives yet.
+    async fn drive_unsure(self: &Arc<Self>, kept: &Kept) -> Result<(), StoreError> {
+        let id = kept.unsure().clone();
+        let Some(id) = id else { return Ok(()) };
+        if let Some(row) = self.store.find(&id).await? {
+            self.wake(row.key);
+        }
+        *kept.unsure() = None;
+        Ok(())
+    }
+
     /// The run of the last firing, if it has not ended.
     async fn last_run(&self, fired: &Fired) -> Result<Option<RunKey>, StoreError> {
         let Some(id) = fired.last_run() else {
@@ -225,7 +241,10 @@ impl Inner {
         };
         let asked = self.asked_by(kept, firing)?;
         let posts = vec![Post::Values(vec![fired.value(plan.name())?])];
-        match self.begin_stored(asked, posts).await? {
+        *kept.unsure() = Some(id.clone());
+        let begun = self.begin_stored(asked, posts).await?;
+        *kept.unsure() = None;
+        match begun {
             Appended::Applied | Appended::AlreadyApplied => {
                 let schedule = plan.name();
                 let late_ms = millis(at.after(plan.delay()), self.clock.now());
@@ -239,11 +258,7 @@ impl Inner {
     }
 
     /// What a firing asks to be started.
-    pub(super) fn asked_by(
-        &self,
-        kept: &Kept,
-        firing: Firing,
-    ) -> Result<crate::engine::start::Asked, Trouble> {
+    pub(super) fn asked_by(&self, kept: &Kept, firing: Firing) -> Result<Asked, Trouble> {
         let plan = &kept.plan;
         let id = firing.run();
         let workflow = plan.workflow();
@@ -265,8 +280,13 @@ fn millis(from: Timestamp, to: Timestamp) -> u64 {
 }
 
 impl Kept {
-    /// Why it cannot fire now, if it cannot.
-    fn is_troubled(&self, why: Option<String>) {
+    /// The run of which the store did not say whether it was started.
+    fn unsure(&self) -> MutexGuard<'_, Option<RunId>> {
+        self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes why it cannot fire now, or that it can.
+    fn note_trouble(&self, why: Option<String>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 }

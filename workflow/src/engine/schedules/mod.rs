@@ -33,6 +33,8 @@ struct Kept {
     gate: tokio::sync::Mutex<()>,
     /// Why it could not fire when it last tried.
     trouble: Mutex<Option<String>>,
+    /// The run of which the store did not say whether it was started.
+    unsure: Mutex<Option<RunId>>,
 }
 
 impl Schedules {
@@ -46,6 +48,7 @@ impl Schedules {
                 changed: Notify::new(),
                 gate: tokio::sync::Mutex::new(()),
                 trouble: Mutex::default(),
+                unsure: Mutex::default(),
             };
             if kept.insert(name.clone(), Arc::new(one)).is_some() {
                 return Err(BuildError::SameSchedule { name });
