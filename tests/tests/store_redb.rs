@@ -340,7 +340,7 @@ mod folds {
             Err(StoreError::Newer { .. })
         ));
         let filter = RunFilter {
-            state: Some(RunState::Parked),
+            states: vec![RunState::Parked],
             ..RunFilter::default()
         };
         assert_eq!(block_on(store.list(&filter)).unwrap().rows.len(), 1);

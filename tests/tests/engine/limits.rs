@@ -355,7 +355,7 @@ impl Store for Listed {
     pass_on!(store: identity allocate append cancel rewrite delete find row load first due active deliver inbox dead_letters answer value values put close);
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
-        if filter.state == Some(RunState::Waiting) {
+        if filter.states == [RunState::Waiting] {
             self.waiting.fetch_add(1, Ordering::SeqCst);
         }
         self.store.list(filter)

@@ -63,9 +63,10 @@ impl File {
     ) -> Result<Runs, Fail> {
         let filter = RunFilter {
             workflow: workflow.map(str::to_owned),
-            state: state.and_then(state_of),
+            states: state.and_then(state_of).into_iter().collect(),
             after: after.map(place).transpose()?,
             limit,
+            ..RunFilter::default()
         };
         let page = self.engine.list(&filter).await?;
         Ok(Runs {

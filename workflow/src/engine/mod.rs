@@ -70,7 +70,8 @@ use crate::context::{Call, Intervening, Output, States, Workflow};
 use crate::error::Error;
 use crate::replay::{CodeId, History, Location, Payload, RunId, RunKey, RunState, Timestamp};
 use crate::store::{
-    Appended, Identity, Page, Parked, Rewrite, RunFilter, RunPatch, RunRow, Store, StoreError,
+    Appended, Census, Identity, Page, Parked, Rewrite, RunFilter, RunPatch, RunRow, Store,
+    StoreError,
 };
 use board::{Boards, Told};
 use desks::Desks;
@@ -381,12 +382,20 @@ impl Engine {
         })
     }
 
-    /// Runs that fit the filter, in start order.
+    /// Runs that fit the filter, in start order or the other way round.
     ///
     /// # Errors
     /// The store failed.
     pub async fn list(&self, filter: &RunFilter) -> Result<Page, Error> {
         Ok(self.inner.store.list(filter).await?)
+    }
+
+    /// How many runs there are, by workflow and state. The embedded store counts once, and keeps the count from then on.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn census(&self) -> Result<Census, Error> {
+        Ok(self.inner.store.census().await?)
     }
 
     /// How many runs are in memory.

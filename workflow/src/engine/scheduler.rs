@@ -158,7 +158,7 @@ async fn recover(inner: &Arc<Inner>) -> Result<(), StoreError> {
         }
     }
     let mut filter = RunFilter {
-        state: Some(RunState::Parked),
+        states: vec![RunState::Parked],
         limit: PAGE,
         ..RunFilter::default()
     };

@@ -169,9 +169,16 @@ pub(super) async fn list(asked: Asked) -> Result<Response, Problem> {
     asked.allow_of(Action::List, filter.workflow.as_deref(), None)?;
     let filter = RunFilter {
         workflow: filter.workflow,
-        state: filter.state.as_deref().map(state).transpose()?,
+        states: filter
+            .state
+            .as_deref()
+            .map(state)
+            .transpose()?
+            .into_iter()
+            .collect(),
         after: filter.cursor.as_deref().map(place).transpose()?,
         limit: limit(filter.limit)?,
+        ..RunFilter::default()
     };
     let page = asked.api.engine.list(&filter).await?;
     let listed = Listed {

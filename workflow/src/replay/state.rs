@@ -25,6 +25,18 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// All states, in the order of a run's life.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Running,
+        Self::Waiting,
+        Self::RollingBack,
+        Self::Parked,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
     /// True for the three states that never change again.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::census::{Census, Tally};
 use super::delete::{self, Deleted, Deletion};
 use super::mail::{self, Effect, Stray, View};
 use super::rewrite::{self, Rewrite};
@@ -37,6 +38,8 @@ struct State {
     lapses: BTreeSet<(Timestamp, RunId, u64)>,
     answers: HashMap<u128, Answer>,
     values: BTreeMap<String, Payload>,
+    /// How much was written.
+    commits: u64,
 }
 
 #[derive(Clone)]
@@ -68,6 +71,7 @@ impl MemoryStore {
                 lapses: BTreeSet::new(),
                 answers: HashMap::new(),
                 values: BTreeMap::new(),
+                commits: 0,
             }),
         }
     }
@@ -107,6 +111,7 @@ impl MemoryStore {
 
 impl State {
     fn advance(&mut self, transition: &Transition, records: Vec<Record>) {
+        self.commits += 1;
         if let Some(new) = &transition.create {
             self.ids.insert(new.id.clone(), transition.run);
             let run = Run {
@@ -152,6 +157,7 @@ impl State {
 
     /// What concerns no run that is there.
     fn keep(&mut self, effect: Effect) {
+        self.commits += 1;
         match effect {
             Effect::Stray(to, stray) => {
                 let arrival = stray.message.arrival;
@@ -183,17 +189,26 @@ impl State {
     }
 
     fn list(&self, filter: &RunFilter) -> Page {
-        let mut fitting = self
-            .after(filter.after)
-            .map(|run| &run.row)
-            .filter(|row| row.fits(filter));
-        let rows: Vec<_> = fitting.by_ref().take(filter.limit).cloned().collect();
-        let next = fitting.next().and(rows.last().map(|row| row.key));
-        Page { rows, next }
-    }
-
-    fn after(&self, after: Option<RunKey>) -> impl Iterator<Item = &Run> {
-        self.runs.range(beyond(after)).map(|(_, run)| run)
+        let walk: Box<dyn Iterator<Item = (&RunKey, &Run)>> = match filter.after {
+            _ if !filter.newest_first => Box::new(self.runs.range(beyond(filter.after))),
+            Some(after) => Box::new(self.runs.range(..after).rev()),
+            None => Box::new(self.runs.iter().rev()),
+        };
+        let (mut rows, mut last) = (Vec::new(), None);
+        for (looked, (key, run)) in walk.enumerate() {
+            if looked >= filter.look_at {
+                return Page { rows, next: last };
+            }
+            if run.row.fits(filter) {
+                if rows.len() == filter.limit {
+                    let next = rows.last().map(|row: &RunRow| row.key);
+                    return Page { rows, next };
+                }
+                rows.push(run.row.clone());
+            }
+            last = Some(*key);
+        }
+        Page { rows, next: None }
     }
 }
 
@@ -455,6 +470,16 @@ impl Store for MemoryStore {
 
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         self.ask(|state| Ok(state.list(filter)))
+    }
+
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
+        self.ask(|state| {
+            let mut tally = Tally::default();
+            for run in state.runs.values() {
+                tally.add(&run.row.workflow, run.row.state);
+            }
+            Ok(tally.census(Some(state.commits)))
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

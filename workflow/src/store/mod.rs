@@ -5,6 +5,7 @@
 
 #![deny(clippy::indexing_slicing)]
 
+mod census;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod delete;
@@ -20,6 +21,7 @@ mod transition;
 
 #[cfg(feature = "redb")]
 pub use self::redb::{RedbStore, RedbStoreBuilder, StoreFile};
+pub use census::{Census, RunCount};
 pub use delete::{Deleted, Deletion};
 pub use error::StoreError;
 pub use memory::MemoryStore;
@@ -29,6 +31,7 @@ pub use run::{NewRun, Page, Parked, RunFilter, RunPatch, RunRow};
 use std::fmt;
 use std::pin::Pin;
 
+use self::census::Tally;
 use crate::replay::{Location, Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
 pub use crate::replay::CHILD_ENDED;
@@ -168,8 +171,30 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// with its batch instead, as a [`Post`]. Of a key the last word stays, whoever had it.
     fn put(&self, values: Vec<(String, Option<Payload>)>) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Rows that fit the filter, in number order.
+    /// Rows that fit the filter, in number order, or in falling order of numbers when it asks for that.
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>>;
+
+    /// How many runs there are. Reads every row, a page after the other, unless a store knows better: one that does not says in
+    /// [`Census::commit`] that it does not, and is asked less often.
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
+        Box::pin(async move {
+            let mut tally = Tally::default();
+            let mut filter = RunFilter {
+                limit: 1000,
+                ..RunFilter::default()
+            };
+            loop {
+                let page = self.list(&filter).await?;
+                for row in &page.rows {
+                    tally.add(&row.workflow, row.state);
+                }
+                if page.next.is_none() {
+                    return Ok(tally.census(None));
+                }
+                filter.after = page.next;
+            }
+        })
+    }
 
     /// Brings everything to rest: waits for commits under way, folds, lets go of the file. Later calls fail with
     /// `StoreError::Closed`.

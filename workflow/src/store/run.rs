@@ -141,35 +141,90 @@ pub struct RunPatch {
     pub code: CodeId,
 }
 
-/// Which rows to list.
+/// Which rows to list, and in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only runs of this workflow.
     pub workflow: Option<String>,
-    /// Only runs in this state.
-    pub state: Option<RunState>,
-    /// Only runs after this one.
+    /// Only runs in one of these states; none is all of them.
+    pub states: Vec<RunState>,
+    /// Only runs whose id begins with this.
+    pub id_prefix: Option<String>,
+    /// Only runs whose id has this somewhere in it.
+    pub id_contains: Option<String>,
+    /// Only runs that were created then or later.
+    pub created_from: Option<Timestamp>,
+    /// Only runs that were created before then.
+    pub created_until: Option<Timestamp>,
+    /// Only runs that last changed then or later.
+    pub changed_from: Option<Timestamp>,
+    /// The newest first: in falling order of their numbers.
+    pub newest_first: bool,
+    /// Only runs that come after this one, in that order.
     pub after: Option<RunKey>,
     /// At most so many.
     pub limit: usize,
+    /// A page ends when so many rows were looked at, give or take a few hundred, however few of them fit: so that a call of which
+    /// nothing comes is short, too. As many as there are unless it is said.
+    pub look_at: usize,
 }
 
 impl Default for RunFilter {
     fn default() -> Self {
         Self {
             workflow: None,
-            state: None,
+            states: Vec::new(),
+            id_prefix: None,
+            id_contains: None,
+            created_from: None,
+            created_until: None,
+            changed_from: None,
+            newest_first: false,
             after: None,
             limit: 100,
+            look_at: usize::MAX,
         }
+    }
+}
+
+impl RunFilter {
+    /// What stands first in a row decides, before the rest of it is read.
+    pub(crate) fn takes(&self, id: &str, workflow: &str, state: RunState) -> bool {
+        let is = |wanted: &Option<String>, fits: &dyn Fn(&str) -> bool| {
+            wanted.as_deref().is_none_or(fits)
+        };
+        (self.states.is_empty() || self.states.contains(&state))
+            && is(&self.workflow, &|wanted| workflow == wanted)
+            && is(&self.id_prefix, &|prefix| id.starts_with(prefix))
+            && is(&self.id_contains, &|part| id.contains(part))
+    }
+
+    pub(crate) fn takes_times(&self, created: Timestamp, changed: Timestamp) -> bool {
+        self.created_from.is_none_or(|at| created >= at)
+            && self.created_until.is_none_or(|at| created < at)
+            && self.changed_from.is_none_or(|at| changed >= at)
+    }
+
+    /// Whether it asks for times at all.
+    #[cfg(feature = "redb")]
+    pub(crate) fn has_times(&self) -> bool {
+        self.created_from.is_some() || self.created_until.is_some() || self.changed_from.is_some()
+    }
+}
+
+impl RunRow {
+    /// Whether a listing with this filter shows it; where it starts and ends is not asked here.
+    pub(crate) fn fits(&self, filter: &RunFilter) -> bool {
+        filter.takes(self.id.as_str(), &self.workflow, self.state)
+            && filter.takes_times(self.created_at, self.updated_at)
     }
 }
 
 /// Rows that fit a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The rows, in number order.
+    /// The rows, in the order that was asked for.
     pub rows: Vec<RunRow>,
-    /// Where to go on, if there are more.
+    /// Where to go on, if there are more: the last of the rows, unless the page ended because enough was looked at.
     pub next: Option<RunKey>,
 }

@@ -293,14 +293,3 @@ impl Transition {
             || self.deletes.iter().any(|scope| location.is_under(scope))
     }
 }
-
-impl RunRow {
-    /// Whether a listing with this filter shows it; where it starts and ends is not asked here.
-    pub(crate) fn fits(&self, filter: &super::RunFilter) -> bool {
-        filter
-            .workflow
-            .as_ref()
-            .is_none_or(|workflow| *workflow == self.workflow)
-            && filter.state.is_none_or(|state| state == self.state)
-    }
-}

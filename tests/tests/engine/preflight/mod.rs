@@ -308,7 +308,7 @@ fn foretold(report: &PreflightReport) -> BTreeMap<String, ParkReason> {
 
 async fn rows(world: &World, state: Option<RunState>) -> Vec<workflow::store::RunRow> {
     let filter = RunFilter {
-        state,
+        states: state.into_iter().collect(),
         limit: usize::MAX - 1,
         ..RunFilter::default()
     };

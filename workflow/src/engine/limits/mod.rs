@@ -301,9 +301,9 @@ impl Inner {
         for workflow in self.limits.rules.holding() {
             let mut filter = RunFilter {
                 workflow: Some(workflow.to_owned()),
-                state: Some(RunState::Waiting),
-                after: None,
+                states: vec![RunState::Waiting],
                 limit: PAGE,
+                ..RunFilter::default()
             };
             loop {
                 let page = self.store.list(&filter).await?;

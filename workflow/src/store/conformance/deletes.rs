@@ -60,11 +60,14 @@ fn assert_gone<S: Store>(store: &Arc<S>, run: RunKey, name: &str) {
     assert_eq!(block_on(store.answer(77)).unwrap(), None);
     for state in [None, Some(RunState::Completed)] {
         let filter = RunFilter {
-            state,
+            states: state.into_iter().collect(),
             ..RunFilter::default()
         };
         let page = block_on(store.list(&filter)).unwrap();
         assert!(page.rows.iter().all(|row| row.key != run), "{state:?}");
+        if state.is_none() {
+            super::reads::check_census(store, &page.rows);
+        }
     }
 }
 

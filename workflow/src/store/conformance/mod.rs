@@ -115,6 +115,8 @@ macro_rules! conformance {
             due_gives_the_past_ones_only
             active_is_exactly_the_active_rows
             a_listing_pages_through_what_fits
+            a_listing_takes_what_fits_in_either_order
+            a_census_tells_that_something_was_committed
             indexes_are_exact_under_random_operations
             a_completed_run_reads_the_same_after_reopening
             numbers_are_never_given_twice

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::scene::{Dice, Owner, at, done, id, loaded, row, step};
 use super::{Harness, block_on};
 use crate::replay::{Location, RunKey, RunState, Timestamp};
-use crate::store::{Appended, Post, RunFilter, RunRow, Store};
+use crate::store::{Appended, Post, RunCount, RunFilter, RunRow, Store};
 
 /// Whether it is folded or not, also when the history has grown since, and when its beginning is deleted.
 pub fn the_first_record_is_that_of_the_history<H: Harness>() {
@@ -216,14 +216,157 @@ pub fn a_listing_pages_through_what_fits<H: Harness>() {
                 let expected: Vec<_> = all.iter().filter(fits).map(|(run, ..)| *run).collect();
                 let filter = RunFilter {
                     workflow: workflow.map(str::to_owned),
-                    state,
-                    after: None,
+                    states: state.into_iter().collect(),
                     limit,
+                    ..RunFilter::default()
                 };
                 assert_eq!(pages(&store, filter), expected);
             }
         }
     }
+}
+
+/// By several states, parts of ids and times, and both ways; page by page, and in pages that end early because enough was looked at.
+/// Some of it rests, some does not, and some has changed since it came to rest.
+pub fn a_listing_takes_what_fits_in_either_order<H: Harness>() {
+    let (mut place, store) = H::fresh();
+    let mut owners = Vec::new();
+    for turn in 0_i64..40 {
+        let name = format!("{}-{turn}", if turn % 3 == 0 { "mail" } else { "order" });
+        let (owner, mut create) = Owner::create(&*store, &name);
+        create.patch.at = at(turn * 100);
+        assert_eq!(done(&store, create), Appended::Applied);
+        owners.push(owner);
+        if turn == 25 {
+            place.rest(&store);
+        }
+    }
+    for (turn, owner) in (0_i64..).zip(&mut owners) {
+        let state = match turn % 5 {
+            0 => RunState::Parked,
+            1 => RunState::Failed,
+            2 => RunState::Waiting,
+            3 => RunState::Completed,
+            _ => RunState::Running,
+        };
+        let mut append = owner.batch(Vec::new(), state);
+        append.patch.at = at(5_000 + turn * 100);
+        assert_eq!(done(&store, append), Appended::Applied);
+        if turn == 19 {
+            place.rest(&store);
+        }
+    }
+    let rows = block_on(store.list(&RunFilter::default())).unwrap().rows;
+    assert_eq!(rows.len(), 40);
+    let all = RunFilter::default;
+    let filters = [
+        all(),
+        RunFilter {
+            states: vec![RunState::Failed, RunState::Parked],
+            ..all()
+        },
+        RunFilter {
+            states: vec![RunState::Waiting, RunState::Parked],
+            ..all()
+        },
+        RunFilter {
+            id_prefix: Some("mail-1".to_owned()),
+            ..all()
+        },
+        RunFilter {
+            id_contains: Some("er-3".to_owned()),
+            states: vec![RunState::Running],
+            ..all()
+        },
+        RunFilter {
+            created_from: Some(at(700)),
+            created_until: Some(at(2_300)),
+            ..all()
+        },
+        RunFilter {
+            changed_from: Some(at(7_700)),
+            ..all()
+        },
+    ];
+    for filter in filters {
+        for newest_first in [false, true] {
+            let mut expected: Vec<_> = rows.iter().filter(|row| row.fits(&filter)).collect();
+            assert!(!expected.is_empty(), "{filter:?}");
+            if newest_first {
+                expected.reverse();
+            }
+            let expected: Vec<_> = expected.iter().map(|row| row.key).collect();
+            for (limit, look_at) in [(1, usize::MAX), (3, usize::MAX), (100, 1), (2, 1)] {
+                let filter = RunFilter {
+                    newest_first,
+                    limit,
+                    look_at,
+                    ..filter.clone()
+                };
+                let mut from = filter.clone();
+                let mut listed = Vec::new();
+                loop {
+                    let page = block_on(store.list(&from)).unwrap();
+                    assert!(page.rows.len() <= limit);
+                    listed.extend(page.rows.iter().map(|row| row.key));
+                    let Some(next) = page.next else { break };
+                    assert_ne!(from.after, Some(next), "it goes on");
+                    from.after = Some(next);
+                }
+                assert_eq!(listed, expected, "{filter:?}");
+            }
+        }
+    }
+}
+
+/// How many runs there are is what the rows say, whenever it is asked for first.
+pub(super) fn check_census(store: &Arc<impl Store>, rows: &[RunRow]) {
+    let mut expected: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    for row in rows {
+        let of = (row.workflow.clone(), row.state.word());
+        *expected.entry(of).or_default() += 1;
+    }
+    let census = block_on(store.census()).unwrap();
+    let counts = census.counts.into_iter();
+    let counts: BTreeMap<_, _> = counts
+        .map(|count| ((count.workflow, count.state.word()), count.runs))
+        .collect();
+    assert_eq!(counts, expected);
+}
+
+/// A census that knows commits by number has another one after each of them, and only then.
+pub fn a_census_tells_that_something_was_committed<H: Harness>() {
+    let (mut place, store) = H::fresh();
+    let census = || block_on(store.census()).unwrap();
+    assert_eq!(census().counts, []);
+    let mut owner = Owner::start(&store, "a");
+    let before = census();
+    assert_eq!(
+        before.counts,
+        [RunCount {
+            workflow: "checkout".to_owned(),
+            state: RunState::Running,
+            runs: 1,
+        }]
+    );
+    place.rest(&store);
+    assert_eq!(census(), before);
+    owner.write(&store, vec![step("one")], RunState::Running);
+    let after = census();
+    assert_eq!(after.counts, before.counts);
+    if before.commit.is_some() {
+        assert!(after.commit > before.commit);
+    }
+    let ended = owner.batch(Vec::new(), RunState::Completed);
+    assert_eq!(done(&store, ended), Appended::Applied);
+    assert_eq!(
+        census()
+            .counts
+            .iter()
+            .map(|count| count.state)
+            .collect::<Vec<_>>(),
+        [RunState::Completed]
+    );
 }
 
 fn pages(store: &Arc<impl Store>, mut filter: RunFilter) -> Vec<RunKey> {
@@ -329,6 +472,9 @@ fn check(store: &Arc<impl Store>, model: &BTreeMap<RunKey, RunRow>, dice: &mut D
     .unwrap()
     .rows;
     assert!(rows.iter().eq(model.values()));
+    if dice.below(3) > 0 {
+        check_census(store, &rows);
+    }
     let due: BTreeSet<_> = rows
         .iter()
         .filter_map(|row| Some((row.wake_at?, row.key)))

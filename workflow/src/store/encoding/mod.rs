@@ -49,7 +49,7 @@ pub(crate) use self::{
     mail::{decode_value, encode_value, get_effect, put_effect},
     read::Reader,
     row::{
-        get_more, get_new_run, get_new_terms, get_patch, has_more, has_terms, put_more,
+        RowPeek, get_more, get_new_run, get_new_terms, get_patch, has_more, has_terms, put_more,
         put_new_run, put_new_terms, put_patch,
     },
     write::{Writer, seal},

@@ -2,12 +2,16 @@
 
 use bytes::Bytes;
 
+#[cfg(feature = "redb")]
+use super::tags::Tagged;
 use super::{
     Fault, VERSION,
     read::Reader,
     write::{Writer, seal},
 };
 use crate::replay::{CodeId, RunKey, Timestamp};
+#[cfg(feature = "redb")]
+use crate::replay::RunState;
 #[cfg(feature = "redb")]
 use crate::store::{NewRun, RunPatch};
 use crate::store::{Parked, RunRow, StoreError};
@@ -54,6 +58,117 @@ pub fn encode_row(row: &RunRow, out: &mut Vec<u8>) {
 /// [`StoreError::Newer`] when a newer program wrote it, [`StoreError::Corrupt`] when it is damaged.
 pub fn decode_row(key: RunKey, bytes: &Bytes) -> Result<RunRow, StoreError> {
     decode(key, bytes).map_err(|fault| fault.of("run row"))
+}
+
+/// What a listing asks of a row before it takes it: read off the bytes as they are, without the rest and without a look at the checksum.
+#[cfg(feature = "redb")]
+pub(crate) struct RowPeek<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) workflow: &'a str,
+    pub(crate) state: RunState,
+    rest: Peeking<'a>,
+}
+
+#[cfg(feature = "redb")]
+impl<'a> RowPeek<'a> {
+    /// `None` when that cannot be read; [`decode_row`] says why.
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = Peeking(bytes);
+        if rest.byte()? != VERSION {
+            return None;
+        }
+        Some(Self {
+            id: rest.text()?,
+            workflow: rest.text()?,
+            state: RunState::from_tag(rest.byte()?)?,
+            rest,
+        })
+    }
+
+    /// When it was created, and when it last changed.
+    pub(crate) fn times(&self) -> Option<(Timestamp, Timestamp)> {
+        let mut rest = Peeking(self.rest.0);
+        if rest.flag()? {
+            rest.take(1 + 8)?;
+            rest.bytes()?;
+        }
+        rest.take(8)?;
+        for _ in [
+            "epoch",
+            "last seq",
+            "last append",
+            "its number",
+            "generation",
+        ] {
+            rest.varint()?;
+        }
+        if rest.flag()? {
+            rest.varint()?;
+        }
+        if rest.flag()? {
+            for _ in 0..rest.varint()? {
+                rest.bytes()?;
+            }
+        }
+        rest.varint()?;
+        if rest.flag()? {
+            rest.bytes()?;
+            rest.bytes()?;
+        }
+        rest.byte()?;
+        if rest.flag()? {
+            rest.bytes()?;
+        }
+        Some((rest.timestamp()?, rest.timestamp()?))
+    }
+}
+
+/// Reads over bytes, and takes nothing of them.
+#[cfg(feature = "redb")]
+struct Peeking<'a>(&'a [u8]);
+
+#[cfg(feature = "redb")]
+impl<'a> Peeking<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        Some(self.byte()? == 1)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.varint()?).ok()?;
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        str::from_utf8(self.bytes()?).ok()
+    }
+
+    fn timestamp(&mut self) -> Option<Timestamp> {
+        let value = self.varint()?;
+        let millis = (value >> 1).cast_signed() ^ -(value & 1).cast_signed();
+        Some(Timestamp::from_millis(millis))
+    }
 }
 
 fn decode(key: RunKey, bytes: &Bytes) -> Result<RunRow, Fault> {

@@ -47,8 +47,8 @@ use self::keeper::Keeper;
 use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
 use super::transition::Parts;
 use super::{
-    Answer, Append, Appended, BoxFuture, DeadLetter, Deleted, Deletion, Delivery, Identity, Loaded,
-    Page, Rewrite, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, Census, DeadLetter, Deleted, Deletion, Delivery, Identity,
+    Loaded, Page, Rewrite, RunFilter, RunRow, Store, StoreError,
 };
 use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
@@ -351,6 +351,11 @@ impl Store for RedbStore {
     fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Page, StoreError>> {
         let (core, filter) = (Arc::clone(&self.core), filter.clone());
         Box::pin(offload(move || core.list(&filter)))
+    }
+
+    fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
+        let core = Arc::clone(&self.core);
+        Box::pin(offload(move || core.census()))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {

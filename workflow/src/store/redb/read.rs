@@ -4,7 +4,7 @@
 //! and what the snapshot holds too is known by the number up to which it was folded.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 
 use bytes::Bytes;
 use redb::ReadTransaction;
@@ -15,11 +15,11 @@ use super::mail::Layers;
 use super::tables::{self, DUE, Failed, IDS, META, RUNS, STATES, due_key, listed, meta};
 use super::tail::Tail;
 use crate::replay::{Message, Payload, Record, RunId, RunKey, RunState, Timestamp};
-use crate::store::encoding::decode_record;
-use crate::store::{Answer, DeadLetter, Loaded, Page, RunFilter, RunRow, StoreError};
+use crate::store::encoding::{RowPeek, decode_record, decode_row};
+use crate::store::{Answer, Census, DeadLetter, Loaded, Page, RunFilter, RunRow, StoreError};
 
 /// A listing looks at so many rows before it lets commits go on.
-const SLICE: usize = 256;
+const SLICE: usize = 1024;
 
 impl Core {
     pub(super) fn row(&self, run: RunKey) -> Result<Option<RunRow>, StoreError> {
@@ -272,9 +272,11 @@ impl Core {
             .copied()
             .collect();
         self.file.read("looking for active runs", |txn| {
-            for state in [RunState::Pending, RunState::Running, RunState::RollingBack] {
-                let stored = stored_in(txn, &tail, state, from, limit)?;
-                active.extend(stored);
+            let states = [RunState::Pending, RunState::Running, RunState::RollingBack];
+            for state in states.into_iter().filter_map(listed) {
+                let table = txn.open_table(STATES)?;
+                let keys = table.range((state, from)..=(state, u64::MAX))?;
+                active.extend(stored(keys, &tail, limit)?);
             }
             Ok(())
         })?;
@@ -284,15 +286,24 @@ impl Core {
     }
 
     pub(super) fn list(&self, filter: &RunFilter) -> Result<Page, StoreError> {
-        let mut rows = Vec::new();
-        let mut from = filter.after.map_or(Some(0), |after| after.0.checked_add(1));
+        let walk = Walk(filter.newest_first);
+        let (mut rows, mut looked) = (Vec::new(), 0);
+        let mut from = match filter.after {
+            Some(after) => walk.next(after.0),
+            None => Some(walk.begin()),
+        };
         while let Some(at) = from
             && rows.len() <= filter.limit
         {
+            if looked >= filter.look_at {
+                let next = walk.before(at).map(RunKey);
+                return Ok(Page { rows, next });
+            }
             self.check_open()?;
-            let (slice, next) = self.mended(|| self.list_slice(filter, at))?;
-            rows.extend(slice);
-            from = next;
+            let slice = self.mended(|| self.list_slice(filter, walk, at))?;
+            rows.extend(slice.rows);
+            looked += slice.looked;
+            from = slice.end.and_then(|end| walk.next(end));
         }
         let more = rows.len() > filter.limit;
         rows.truncate(filter.limit);
@@ -300,71 +311,202 @@ impl Core {
         Ok(Page { rows, next })
     }
 
-    /// Lists some runs from `from` on; where to go on, if that is not the end.
-    fn list_slice(
-        &self,
-        filter: &RunFilter,
-        from: u64,
-    ) -> Result<(Vec<RunRow>, Option<u64>), StoreError> {
+    /// Lists some runs from `from` on.
+    fn list_slice(&self, filter: &RunFilter, walk: Walk, from: u64) -> Result<Slice, StoreError> {
         let tail = self.tail();
         self.file.read("listing runs", |txn| {
             let runs = txn.open_table(RUNS)?;
-            let mut stored = Vec::with_capacity(SLICE);
-            match filter.state.and_then(|state| listed(state).map(|_| state)) {
-                Some(state) => {
-                    for run in stored_in(txn, &tail, state, from, SLICE)? {
-                        stored.extend(tables::row(&runs, run)?);
+            let mut found = Vec::new();
+            let (mut looked, mut end) = (0, None);
+            let indexed: Option<Vec<_>> = filter.states.iter().copied().map(listed).collect();
+            match indexed.filter(|states| !states.is_empty()) {
+                Some(states) => {
+                    let mut keys = Vec::new();
+                    for state in states {
+                        keys.extend(walk.stored_in(txn, &tail, state, from)?);
+                    }
+                    walk.sort_by_key(&mut keys, |run| *run);
+                    keys.truncate(SLICE);
+                    looked += keys.len();
+                    end = keys.get(SLICE - 1).map(|run| run.0);
+                    for run in keys {
+                        found.extend(tables::row(&runs, run)?);
                     }
                 }
                 None => {
-                    for entry in runs.range(from..)?.take(SLICE) {
+                    for entry in walk.over(runs.range(walk.range(from, None))?).take(SLICE) {
                         let (run, row) = entry?;
-                        let (run, row) = (RunKey(run.value()), Bytes::copy_from_slice(row.value()));
-                        stored.push(crate::store::encoding::decode_row(run, &row)?);
+                        let (run, row) = (RunKey(run.value()), row.value());
+                        looked += 1;
+                        end = (looked == SLICE).then_some(run.0);
+                        let takes = RowPeek::of(row).is_none_or(|row| takes(filter, &row));
+                        if takes && !tail.runs.contains_key(&run) {
+                            found.push(decode_row(run, &Bytes::copy_from_slice(row))?);
+                            if found.len() > filter.limit {
+                                end = Some(run.0);
+                                break;
+                            }
+                        }
                     }
                 }
             }
-            let end = if stored.len() < SLICE {
-                None
-            } else {
-                stored.last().map(|row| row.key.0)
-            };
-            let here = tail
-                .runs
-                .range(RunKey(from)..=RunKey(end.unwrap_or(u64::MAX)))
-                .filter(|(_, run)| !run.gone)
-                .map(|(_, run)| &*run.row);
-            let mut slice: Vec<_> = here
-                .filter(|row| row.fits(filter))
-                .take(filter.limit.saturating_add(1))
-                .cloned()
-                .collect();
-            let stored = stored
-                .into_iter()
-                .filter(|row| !tail.runs.contains_key(&row.key) && row.fits(filter));
-            slice.extend(stored);
-            slice.sort_unstable_by_key(|row| row.key);
-            Ok((slice, end.and_then(|end| end.checked_add(1))))
+            found.retain(|row| row.fits(filter));
+            let (first, last) = walk.range(from, end).into_inner();
+            let here = tail.runs.range(RunKey(first)..=RunKey(last));
+            let here = walk.over(here.map(|(_, run)| run));
+            let here = here.filter(|run| !run.gone && run.row.fits(filter));
+            let most = filter.limit.saturating_add(1);
+            found.extend(here.take(most).map(|run| RunRow::clone(&run.row)));
+            walk.sort_by_key(&mut found, |row| row.key);
+            Ok(Slice {
+                rows: found,
+                looked,
+                end,
+            })
         })
+    }
+
+    pub(super) fn census(&self) -> Result<Census, StoreError> {
+        loop {
+            self.check_open()?;
+            if let Some(census) = self.mended(|| self.count_slice())? {
+                return Ok(census);
+            }
+        }
+    }
+
+    /// Counts some of the runs that were not counted yet; all of them when there are no more.
+    fn count_slice(&self) -> Result<Option<Census>, StoreError> {
+        let mut tail = self.tail();
+        let Some(from) = tail.counted.next else {
+            return Ok(Some(tail.census()));
+        };
+        let walk = Walk(false);
+        let (counted, end) = self.file.read("counting runs", |txn| {
+            let runs = txn.open_table(RUNS)?;
+            let (mut counted, mut looked, mut end) = (Vec::new(), 0, None);
+            for entry in runs.range(from..)?.take(SLICE) {
+                let (run, row) = entry?;
+                let (run, row) = (RunKey(run.value()), row.value());
+                looked += 1;
+                end = (looked == SLICE).then_some(run.0);
+                if tail.runs.contains_key(&run) {
+                    continue;
+                }
+                counted.push(if let Some(row) = RowPeek::of(row) {
+                    (row.workflow.to_owned(), row.state)
+                } else {
+                    let row = decode_row(run, &Bytes::copy_from_slice(row))?;
+                    (row.workflow, row.state)
+                });
+            }
+            let (first, last) = walk.range(from, end).into_inner();
+            let here = tail.runs.range(RunKey(first)..=RunKey(last));
+            let here = here.filter(|(_, run)| !run.gone);
+            counted.extend(here.map(|(_, run)| (run.row.workflow.clone(), run.row.state)));
+            Ok((counted, end))
+        })?;
+        for (workflow, state) in &counted {
+            tail.counted.tally.add(workflow, *state);
+        }
+        tail.counted.next = end.and_then(|end| walk.next(end));
+        Ok(tail.counted.next.is_none().then(|| tail.census()))
     }
 }
 
-/// The runs that the tables have in this state, from `from` on, of which the tail says nothing newer.
-fn stored_in(
-    txn: &ReadTransaction,
+/// Whether a listing shows a row, as far as it can be told without reading all of it.
+fn takes(filter: &RunFilter, row: &RowPeek<'_>) -> bool {
+    filter.takes(row.id, row.workflow, row.state)
+        && (!filter.has_times()
+            || row
+                .times()
+                .is_none_or(|(created, changed)| filter.takes_times(created, changed)))
+}
+
+/// What of a listing one look at the store gave.
+struct Slice {
+    rows: Vec<RunRow>,
+    looked: usize,
+    /// The run up to which was looked, when that is not the last.
+    end: Option<u64>,
+}
+
+/// The order of a listing: whether the newest come first.
+#[derive(Clone, Copy)]
+struct Walk(bool);
+
+impl Walk {
+    fn begin(self) -> u64 {
+        if self.0 { u64::MAX } else { 0 }
+    }
+
+    fn next(self, after: u64) -> Option<u64> {
+        if self.0 {
+            after.checked_sub(1)
+        } else {
+            after.checked_add(1)
+        }
+    }
+
+    fn before(self, at: u64) -> Option<u64> {
+        Self(!self.0).next(at)
+    }
+
+    /// From there on, up to the end or as far as was looked.
+    fn range(self, from: u64, end: Option<u64>) -> RangeInclusive<u64> {
+        if self.0 {
+            end.unwrap_or(0)..=from
+        } else {
+            from..=end.unwrap_or(u64::MAX)
+        }
+    }
+
+    fn over<T>(self, ascending: impl DoubleEndedIterator<Item = T>) -> impl Iterator<Item = T> {
+        let (mut ascending, backwards) = (ascending, self.0);
+        std::iter::from_fn(move || {
+            if backwards {
+                ascending.next_back()
+            } else {
+                ascending.next()
+            }
+        })
+    }
+
+    fn sort_by_key<T>(self, all: &mut [T], key: impl Fn(&T) -> RunKey) {
+        all.sort_unstable_by(|one, other| {
+            let order = key(one).cmp(&key(other));
+            if self.0 { order.reverse() } else { order }
+        });
+    }
+
+    /// The first runs that the tables have in this state, from `from` on, of which the tail says nothing newer.
+    fn stored_in(
+        self,
+        txn: &ReadTransaction,
+        tail: &Tail,
+        state: u8,
+        from: u64,
+    ) -> Result<Vec<RunKey>, Failed> {
+        let (first, last) = self.range(from, None).into_inner();
+        stored(
+            self.over(
+                txn.open_table(STATES)?
+                    .range((state, first)..=(state, last))?,
+            ),
+            tail,
+            SLICE,
+        )
+    }
+}
+
+/// The runs of these keys of which the tail says nothing newer.
+fn stored(
+    keys: impl Iterator<Item = Result<StateKey, redb::StorageError>>,
     tail: &Tail,
-    state: RunState,
-    from: u64,
     limit: usize,
 ) -> Result<Vec<RunKey>, Failed> {
-    let Some(state) = listed(state) else {
-        return Ok(Vec::new());
-    };
     let mut found = Vec::new();
-    for key in txn
-        .open_table(STATES)?
-        .range((state, from)..=(state, u64::MAX))?
-    {
+    for key in keys {
         if found.len() >= limit {
             break;
         }
@@ -375,6 +517,11 @@ fn stored_in(
     }
     Ok(found)
 }
+
+type StateKey = (
+    redb::AccessGuard<'static, (u8, u64)>,
+    redb::AccessGuard<'static, ()>,
+);
 
 /// The first commit that is not in the tables of this snapshot.
 fn folded(txn: &ReadTransaction) -> Result<u64, Failed> {

@@ -11,9 +11,10 @@ use bytes::Bytes;
 use super::core::Options;
 use super::log::{HEAD, Place};
 use super::mail::Mail;
-use crate::replay::{RunId, RunKey, Timestamp};
-use crate::store::RunRow;
+use crate::replay::{RunId, RunKey, RunState, Timestamp};
+use crate::store::census::Tally;
 use crate::store::transition::Transition;
+use crate::store::{Census, RunRow};
 
 /// So many waiting runs are folded before anything else asks for it: each takes memory as long as it is not, and will not
 /// change soon.
@@ -54,6 +55,39 @@ pub(super) struct Tail {
     pub(super) strays: bool,
     /// The number of the next commit.
     pub(super) next: u64,
+    pub(super) counted: Counted,
+}
+
+/// How many runs there are, of those before `next`: what is committed changes it from then on.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub(super) tally: Tally,
+    /// From where on nothing is counted yet; `None` when everything is. Nobody counts before somebody asks.
+    pub(super) next: Option<u64>,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            tally: Tally::default(),
+            next: Some(0),
+        }
+    }
+}
+
+impl Counted {
+    /// A run that was in one state is in another. Before and after, it need not be there.
+    fn moved(&mut self, row: &RunRow, past: Option<RunState>, present: Option<RunState>) {
+        if self.next.is_some_and(|next| row.key.0 >= next) || past == present {
+            return;
+        }
+        if let Some(past) = past {
+            self.tally.remove(&row.workflow, past);
+        }
+        if let Some(present) = present {
+            self.tally.add(&row.workflow, present);
+        }
+    }
 }
 
 /// A run of which batches are not folded yet.
@@ -98,6 +132,7 @@ impl Tail {
             let row = Box::new(transition.created(new));
             self.ids.insert(new.id.clone(), run);
             self.index(&row);
+            self.counted.moved(&row, None, Some(row.state));
             self.runs.insert(
                 run,
                 TailRun {
@@ -125,9 +160,12 @@ impl Tail {
             let Some(tail) = self.runs.get_mut(&run) else {
                 return;
             };
+            let was = (!tail.gone).then_some(tail.row.state);
             transition.apply(&mut tail.row);
             tail.entries.push_back((commit, entry));
             tail.gone |= transition.deletes_run();
+            let is = (!tail.gone).then_some(tail.row.state);
+            self.counted.moved(&tail.row, was, is);
             let present = (tail.row.wake_at, tail.row.state.is_active());
             self.reindex(run, past, present);
         }
@@ -198,6 +236,7 @@ impl Tail {
             *self = Self {
                 next: self.next,
                 strays: self.strays,
+                counted: std::mem::take(&mut self.counted),
                 ..Self::default()
             };
         }
@@ -232,6 +271,11 @@ impl Tail {
         self.batches >= options.fold_entries.saturating_mul(PRESSURE)
             || self.bytes >= options.fold_bytes.saturating_mul(PRESSURE)
             || self.due.len() >= PRESSURE * WAITING
+    }
+
+    /// How many runs there are, when all were counted.
+    pub(super) fn census(&self) -> Census {
+        self.counted.tally.census(Some(self.next))
     }
 
     /// Whether messages are kept for runs to come.
