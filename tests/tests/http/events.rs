@@ -10,20 +10,20 @@ use crate::{Client, HOUR, Shop};
 
 /// One event, as a browser reads it.
 #[derive(Debug, Clone, PartialEq)]
-struct Event {
-    kind: String,
-    id: Option<u64>,
-    data: Value,
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: Option<u64>,
+    pub(crate) data: Value,
 }
 
 /// A stream of events that is read as it comes.
-struct Stream {
+pub(crate) struct Stream {
     response: Response,
     text: String,
 }
 
 impl Stream {
-    async fn open(client: &Client, path: &str, last: Option<u64>) -> Self {
+    pub(crate) async fn open(client: &Client, path: &str, last: Option<u64>) -> Self {
         let last = last.map(|last| last.to_string());
         let last = last.as_deref().map(|last| ("last-event-id", last));
         let headers: Vec<_> = last.into_iter().collect();
@@ -37,7 +37,7 @@ impl Stream {
     }
 
     /// The next event; comments are passed over.
-    async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             while let Some((event, rest)) = self.text.split_once("\n\n") {
                 let read = read(event);

@@ -7,6 +7,7 @@
 
 mod closed;
 mod control;
+mod counts;
 mod description;
 mod events;
 mod guides;

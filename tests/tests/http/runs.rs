@@ -283,6 +283,66 @@ async fn runs_are_listed_by_workflow_and_state_page_by_page() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn runs_are_found_by_states_ids_and_times_the_newest_first() {
+    let shop = Shop::new();
+    let (_engine, client) = shop.client().await;
+    for n in 0..4 {
+        client.start_order(&format!("order-{n}")).await.is(202);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+    client
+        .once("/workflows/bill/runs", "bill-1", "{}")
+        .await
+        .is(202);
+    client.post("/runs/order-2/cancel", "").await.is(200);
+    let list = async |query: &str| -> Vec<String> {
+        let page = client.get(&format!("/runs?{query}")).await.is(200);
+        let runs = page["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(list("order=newest&limit=2").await, ["bill-1", "order-3"]);
+    let page = client.get("/runs?order=newest&limit=2").await.is(200);
+    let next = page["next"].as_str().unwrap();
+    assert_eq!(
+        list(&format!("order=newest&limit=2&cursor={next}")).await,
+        ["order-2", "order-1"]
+    );
+    assert_eq!(
+        list("id_prefix=order-&order=oldest&limit=1").await,
+        ["order-0"]
+    );
+    assert_eq!(list("id_contains=-1").await, ["order-1", "bill-1"]);
+    assert_eq!(
+        list("state=cancelled,waiting&id_prefix=order&order=newest").await,
+        ["order-3", "order-2", "order-1", "order-0"]
+    );
+    assert_eq!(list("state=").await.len(), 5);
+    let created = client.get("/runs/order-1").await.is(200)["created_at"].clone();
+    assert_eq!(list(&format!("created_until={created}")).await, ["order-0"]);
+    assert_eq!(
+        list(&format!("created_from={created}&workflow=order")).await,
+        ["order-1", "order-2", "order-3"]
+    );
+    let changed = client.get("/runs/order-2").await.is(200)["updated_at"].clone();
+    assert_eq!(
+        list(&format!("changed_from={changed}&state=cancelled")).await,
+        ["order-2"]
+    );
+    for wrong in [
+        "state=cancelled,gone",
+        "order=up",
+        "created_from=-1",
+        "changed_from=9007199254740993",
+    ] {
+        client
+            .get(&format!("/runs?{wrong}"))
+            .await
+            .refused(400, "bad_parameter");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_is_drawn_over_its_workflow() {
     let shop = Shop::new();
     let (engine, client) = shop.client().await;
@@ -329,6 +389,7 @@ async fn a_run_that_is_not_there_is_not_found_anywhere() {
     for path in [
         "",
         "/result",
+        "/allowed",
         "/history",
         "/export",
         "/events",

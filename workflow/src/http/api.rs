@@ -16,7 +16,7 @@ use super::policy::Policy;
 use super::problem::{Kind, Problem};
 #[cfg(feature = "schedules")]
 use super::schedules;
-use super::{control, events, guides, lines, runs};
+use super::{allowed, control, counts, events, guides, lines, runs};
 use crate::Engine;
 use crate::guided::{Flow, FlowState, Guided};
 
@@ -134,7 +134,10 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Served>>)> {
         ("/workflows", get(runs::describe)),
         ("/workflows/{workflow}/runs", post(runs::start)),
         ("/runs", get(runs::list)),
+        ("/counts", get(counts::counts)),
+        ("/changes", get(counts::changes)),
         ("/runs/{run}", get(runs::status)),
+        ("/runs/{run}/allowed", get(allowed::allowed)),
         ("/runs/{run}/result", get(runs::result)),
         ("/runs/{run}/history", get(runs::history)),
         ("/runs/{run}/export", get(runs::export)),

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use super::api::Served;
 use super::policy::{Action, Ask, Verdict};
 use super::problem::{Kind, Problem};
+use crate::Timestamp;
 
 /// The header whose value makes a call that is made twice one call.
 pub(super) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -157,18 +158,32 @@ impl Asked {
         workflow: Option<&str>,
         run: Option<&str>,
     ) -> Result<(), Problem> {
-        let ask = Ask {
-            action,
-            workflow,
-            run: run.or(self.path.get("run").map(String::as_str)),
-            channel: self.path.get("channel").map(String::as_str),
-            schedule: self.path.get("schedule").map(String::as_str),
-            request: &self.parts,
-        };
-        match self.api.policy.decide(&ask) {
+        match self.decided(action, workflow, run, self.path.get("channel")) {
             Verdict::Allow => Ok(()),
             Verdict::Deny(why) => Err(Problem::new(Kind::Denied, why)),
         }
+    }
+
+    /// Whether the policy would let whoever asks do this on a channel.
+    pub(super) fn allow_on(&self, action: Action, channel: &str) -> bool {
+        self.decided(action, None, None, Some(channel)) == Verdict::Allow
+    }
+
+    fn decided(
+        &self,
+        action: Action,
+        workflow: Option<&str>,
+        run: Option<&str>,
+        channel: Option<impl AsRef<str>>,
+    ) -> Verdict {
+        self.api.policy.decide(&Ask {
+            action,
+            workflow,
+            run: run.or(self.path.get("run").map(String::as_str)),
+            channel: channel.as_ref().map(AsRef::as_ref),
+            schedule: self.path.get("schedule").map(String::as_str),
+            request: &self.parts,
+        })
     }
 
     /// The body, which is JSON and says so.
@@ -234,6 +249,11 @@ pub(super) struct Count(pub(super) u64);
 
 impl Count {
     pub(super) const MAX: u64 = 1 << 53;
+
+    /// As milliseconds since the Unix epoch.
+    pub(super) fn instant(self) -> Timestamp {
+        Timestamp::from_millis(self.0.cast_signed())
+    }
 }
 
 impl<'de> Deserialize<'de> for Count {

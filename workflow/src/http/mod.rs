@@ -61,9 +61,11 @@
 //! }
 //! ```
 
+mod allowed;
 mod api;
 mod asked;
 mod control;
+mod counts;
 mod events;
 mod guides;
 mod lines;

@@ -11,7 +11,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use utoipa::ToSchema;
 use utoipa::openapi::path::{
-    HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, PathsBuilder,
+    HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, ParameterStyle,
+    PathItem, PathsBuilder,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Schema, SchemaType, Type};
@@ -20,13 +21,14 @@ use utoipa::openapi::{
     OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder, Server,
 };
 
+use super::allowed::CONTROLS;
 use super::api::{Api, Served};
 use super::asked::{Asked, Count, Nothing};
 use super::guides::Command;
 use super::policy::Action;
 use super::problem::Problem;
 use super::reply;
-use super::runs::{LARGEST_PAGE, PICTURES, STATES};
+use super::runs::{LARGEST_PAGE, PICTURES};
 use crate::guided::{Flow, FlowState};
 use crate::{Channel, Definition, Recorded, RunState, Workflow};
 
@@ -292,6 +294,16 @@ impl Operation {
         self
     }
 
+    /// A parameter that is several values with commas between them.
+    fn listed(mut self, name: &str, of: impl Into<AnySchema>, says: &str) -> Self {
+        let schema = list(of.into());
+        let mut parameter = parameter(ParameterIn::Query, name, schema, says);
+        parameter.style = Some(ParameterStyle::Form);
+        parameter.explode = Some(false);
+        self.parameters.push(parameter);
+        self
+    }
+
     /// It waits for something, for so many seconds at most.
     fn waits(mut self) -> Self {
         self.waits = true;
@@ -410,7 +422,7 @@ fn parameter(within: ParameterIn, name: &str, schema: AnySchema, says: &str) -> 
 
 /// What there is whatever the engine runs.
 fn fixed() -> Vec<Operation> {
-    let states = STATES.map(RunState::word);
+    let states = RunState::ALL.map(RunState::word);
     let place = text().pattern(Some("^[0-9a-f]{1,16}$"));
     let page = || number(1).maximum(Some(i64::try_from(LARGEST_PAGE).unwrap_or(i64::MAX)));
 
@@ -451,18 +463,80 @@ fn fixed() -> Vec<Operation> {
             "Runs, in the order in which they were started",
         )
         .query("workflow", text(), "Only runs of this workflow.")
-        .query(
+        .listed(
             "state",
             text().enum_values(Some(states)),
-            "Only runs in this state.",
+            "Only runs in one of these states, with commas between them.",
+        )
+        .query("id_prefix", text(), "Only runs whose id begins with this.")
+        .query("id_contains", text(), "Only runs whose id has this in it.")
+        .query(
+            "created_from",
+            counted(),
+            "Only runs created then or later.",
+        )
+        .query("created_until", counted(), "Only runs created before then.")
+        .query(
+            "changed_from",
+            counted(),
+            "Only runs that last changed then or later.",
+        )
+        .query(
+            "order",
+            text().enum_values(Some(["oldest", "newest"])),
+            "Which come first; the oldest unless it is said.",
         )
         .query("limit", page(), "So many at most; 100 unless it is said.")
         .query("cursor", place, "The `next` of the page before.")
-        .answers(200, "A page", named("Page")),
+        .answers(
+            200,
+            "A page; a short one, with `next`, when much was looked at for little",
+            named("Page"),
+        ),
+        Operation::get("runs", "/counts", "counts", "How many runs there are").answers(
+            200,
+            "In all, by state, and by workflow and state",
+            named("Counts"),
+        ),
+        Operation::get(
+            "runs",
+            "/changes",
+            "changes",
+            "The counts now and whenever something has changed, as server-sent events",
+        )
+        .answers_as(
+            200,
+            "Events `changed`",
+            "text/event-stream",
+            event(["changed"]),
+        ),
         Operation::get("runs", "/runs/{run}", "status", "What a run is doing").answers(
             200,
             "The run",
             named("Run"),
+        ),
+        Operation::get(
+            "operating",
+            "/runs/{run}/allowed",
+            "allowed",
+            "What whoever asks may do to a run",
+        )
+        .answers(
+            200,
+            "By the names of the calls and of the channels",
+            object(&[
+                (
+                    "controls",
+                    list(
+                        text()
+                            .enum_values(Some(CONTROLS.map(|(name, _)| name)))
+                            .into(),
+                    ),
+                    true,
+                ),
+                ("messages", list(text().into()), true),
+                ("requests", list(text().into()), true),
+            ]),
         ),
         Operation::get("runs", "/runs/{run}/result", "result", "How a run ended")
             .waits()
@@ -522,7 +596,7 @@ fn fixed() -> Vec<Operation> {
             200,
             "Events `record`, `gap` and `end`",
             "text/event-stream",
-            event(),
+            event(["record", "gap", "end"]),
         )
         .nothing(204, "It has ended, and there is no more"),
         Operation::post("operating", "/runs/{run}/cancel", "cancel", "Cancels a run")
@@ -783,7 +857,7 @@ fn guide(flow: &str, data: &AnySchema) -> Vec<Operation> {
 // ----- schemas -----
 
 fn schemas() -> ComponentsBuilder {
-    let states = STATES.map(RunState::word);
+    let states = RunState::ALL.map(RunState::word);
     let ends = [RunState::Completed, RunState::Failed, RunState::Cancelled].map(RunState::word);
     ComponentsBuilder::new()
         .schema(
@@ -824,6 +898,7 @@ fn schemas() -> ComponentsBuilder {
             "Described",
             object(&[
                 ("workflows", list(text().into()), true),
+                ("may_start", list(text().into()), true),
                 (
                     "channels",
                     list(
@@ -903,6 +978,14 @@ fn schemas() -> ComponentsBuilder {
             object(&[
                 ("runs", list(named("Run")), true),
                 ("next", text().into(), false),
+            ]),
+        )
+        .schema(
+            "Counts",
+            object(&[
+                ("runs", number(0).into(), true),
+                ("states", numbers(), true),
+                ("workflows", by_name(numbers()), true),
             ]),
         )
         .schema("Ended", ended(anything()))
@@ -1002,13 +1085,9 @@ fn schemas() -> ComponentsBuilder {
 }
 
 /// One of the events, as a client reads it.
-fn event() -> ObjectBuilder {
+fn event<const N: usize>(kinds: [&str; N]) -> ObjectBuilder {
     object(&[
-        (
-            "event",
-            text().enum_values(Some(["record", "gap", "end"])).into(),
-            true,
-        ),
+        ("event", text().enum_values(Some(kinds)).into(), true),
         ("id", text().into(), false),
         ("data", text().into(), true),
     ])
@@ -1067,6 +1146,17 @@ fn counted() -> ObjectBuilder {
 
 fn priority() -> ObjectBuilder {
     number(i32::MIN.into()).maximum(Some(i32::MAX))
+}
+
+/// An object of numbers that count.
+fn numbers() -> AnySchema {
+    by_name(number(0).into())
+}
+
+/// An object whose fields are names that are not known here.
+fn by_name(of: AnySchema) -> AnySchema {
+    let of = AdditionalProperties::RefOr(of);
+    object(&[]).additional_properties(Some(of)).into()
 }
 
 fn list(of: AnySchema) -> AnySchema {

@@ -26,6 +26,7 @@ pub(super) async fn describe(asked: Asked) -> Result<Response, Problem> {
     #[derive(Serialize)]
     struct Described<'a> {
         workflows: Vec<&'static str>,
+        may_start: Vec<&'static str>,
         channels: Vec<Channel<'a>>,
         flows: Vec<&'a str>,
     }
@@ -37,6 +38,12 @@ pub(super) async fn describe(asked: Asked) -> Result<Response, Problem> {
         answers: line.answers(),
     });
     let described = Described {
+        may_start: api
+            .engine
+            .workflows()
+            .into_iter()
+            .filter(|workflow| asked.allow_of(Action::Start, Some(workflow), None).is_ok())
+            .collect(),
         workflows: api.engine.workflows(),
         channels: channels.collect(),
         flows: api.flows.keys().map(String::as_str).collect(),
@@ -149,15 +156,27 @@ impl Asked {
     }
 }
 
-/// `GET /runs`: runs in the order in which they were started.
+/// `GET /runs`: runs in the order in which they were started, or the newest first.
 pub(super) async fn list(asked: Asked) -> Result<Response, Problem> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Filter {
         workflow: Option<String>,
         state: Option<String>,
+        id_prefix: Option<String>,
+        id_contains: Option<String>,
+        created_from: Option<Count>,
+        created_until: Option<Count>,
+        changed_from: Option<Count>,
+        order: Option<Order>,
         limit: Option<usize>,
         cursor: Option<String>,
+    }
+    #[derive(Deserialize, PartialEq)]
+    #[serde(rename_all = "snake_case")]
+    enum Order {
+        Oldest,
+        Newest,
     }
     #[derive(Serialize)]
     struct Listed {
@@ -169,16 +188,16 @@ pub(super) async fn list(asked: Asked) -> Result<Response, Problem> {
     asked.allow_of(Action::List, filter.workflow.as_deref(), None)?;
     let filter = RunFilter {
         workflow: filter.workflow,
-        states: filter
-            .state
-            .as_deref()
-            .map(state)
-            .transpose()?
-            .into_iter()
-            .collect(),
+        states: states(filter.state.as_deref().unwrap_or_default())?,
+        id_prefix: filter.id_prefix,
+        id_contains: filter.id_contains,
+        created_from: filter.created_from.map(Count::instant),
+        created_until: filter.created_until.map(Count::instant),
+        changed_from: filter.changed_from.map(Count::instant),
+        newest_first: filter.order == Some(Order::Newest),
         after: filter.cursor.as_deref().map(place).transpose()?,
         limit: limit(filter.limit)?,
-        ..RunFilter::default()
+        look_at: LOOK_AT,
     };
     let page = asked.api.engine.list(&filter).await?;
     let listed = Listed {
@@ -267,6 +286,8 @@ pub(super) async fn graph(asked: Asked) -> Result<Response, Problem> {
 const PAGE: usize = 100;
 /// So many at most.
 pub(super) const LARGEST_PAGE: usize = 1_000;
+/// So many rows are looked at for one page: some ten milliseconds. A client that is given a short page goes on with `next`.
+const LOOK_AT: usize = 200_000;
 
 pub(super) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     let limit = asked.unwrap_or(PAGE);
@@ -277,22 +298,16 @@ pub(super) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     Err(Problem::new(Kind::BadParameter, detail))
 }
 
-/// All states, in the order of a run's life.
-pub(super) const STATES: [RunState; 8] = [
-    RunState::Pending,
-    RunState::Running,
-    RunState::Waiting,
-    RunState::RollingBack,
-    RunState::Parked,
-    RunState::Completed,
-    RunState::Failed,
-    RunState::Cancelled,
-];
+/// States, with commas between them.
+fn states(words: &str) -> Result<Vec<RunState>, Problem> {
+    let words = words.split(',').filter(|word| !word.is_empty());
+    words.map(state).collect()
+}
 
 fn state(word: &str) -> Result<RunState, Problem> {
-    let found = STATES.into_iter().find(|state| state.word() == word);
+    let found = RunState::ALL.into_iter().find(|state| state.word() == word);
     found.ok_or_else(|| {
-        let words = STATES.map(RunState::word).join("`, `");
+        let words = RunState::ALL.map(RunState::word).join("`, `");
         let detail = format!("`{word}` is no state of a run; there are `{words}`");
         Problem::new(Kind::BadParameter, detail)
     })
