@@ -26,6 +26,7 @@
 //!
 //! curl -s $api/openapi.json                                             # all of it, for tools
 //! curl -s localhost:8080/metrics                                        # what happens, for Prometheus
+//! open http://localhost:8080/dashboard                                  # all of it, to look at
 //! ```
 //!
 //! Everybody may look; who has the token may change things. Nobody waits for longer than `PATIENCE` seconds, 60 unless it is said.
@@ -48,7 +49,7 @@ use tokio::net::TcpListener;
 use utoipa::ToSchema;
 use workflow::guided::{Flow, stage};
 use workflow::http::{Policy, Shape, router};
-use workflow::{Channel, Engine, Failure, current_step, race, recv, step, workflow};
+use workflow::{Channel, Engine, Failure, current_step, dashboard, race, recv, step, workflow};
 
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 struct Order {
@@ -164,7 +165,7 @@ fn app(
 ) -> Router {
     let policy =
         Policy::new(|ask| !ask.action().changes() || ask.extension::<Operator>().is_some());
-    let api = router(engine)
+    let api = router(engine.clone())
         .policy(policy)
         .longest_wait(patience)
         .channel(&PAYMENT)
@@ -178,11 +179,17 @@ fn app(
         .describe_requests(&QUESTION)
         .describe_flow(signup)
         .into_router();
+    // It shows, and does nothing: a browser has no token.
+    let shown = dashboard::router(router(engine).guided(signup));
     let token = format!("Bearer {token}");
     let authenticate = from_fn(move |request, next| authenticate(token.clone(), request, next));
     Router::new()
-        .route("/", get(|| async { "the API is at /api\n" }))
+        .route(
+            "/",
+            get(|| async { "the API is at /api, the dashboard at /dashboard\n" }),
+        )
         .route("/metrics", get(move || async move { metrics.render() }))
+        .nest_service("/dashboard", shown)
         .nest("/api", api.layer(authenticate))
 }
 

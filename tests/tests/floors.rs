@@ -32,6 +32,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("http", &["replay", "store", "engine", "error", "guided"]),
+    ("dashboard", &["http", "engine"]),
     (
         "testing",
         &["replay", "codec", "store", "context", "engine", "guided"],

@@ -95,6 +95,7 @@
 //! | `engine` | yes | the engine, on tokio |
 //! | `redb` | yes | the store in one file |
 //! | `axum` | no | the HTTP API of an engine, `http::router(engine)`; errors as responses |
+//! | `dashboard` | no | the dashboard of an engine, `dashboard::router(engine)` |
 //! | `openapi` | no | the description of that API |
 //! | `metrics` | no | what happens, told to the `metrics` facade |
 //! | `testing` | no | tests of workflows: crashes everywhere, time that jumps, steps that fail |
@@ -116,6 +117,8 @@ mod clock;
 mod codec;
 #[doc(hidden)]
 pub mod context;
+#[cfg(feature = "dashboard")]
+pub mod dashboard;
 #[cfg(feature = "engine")]
 mod engine;
 #[cfg(feature = "engine")]

@@ -22,6 +22,7 @@
 //! | [`composition`] | workflows in workflows, and shared code |
 //! | [`guided`] | flows that a person is led through: wizards, onboarding |
 //! | [`http`] | an engine behind an API: starting, waiting, controlling, who may |
+//! | [`dashboard`] | pages on which one sees what runs do, and operates them |
 //! | [`telemetry`] | what it says to the log and to metrics |
 //! | [`graph`] | the picture of a workflow, and of a run |
 //! | [`cli`] | the command `workflow`: looking at runs and operating them |
@@ -80,6 +81,9 @@ pub mod guided {}
 
 #[doc = include_str!("http.md")]
 pub mod http {}
+
+#[doc = include_str!("dashboard.md")]
+pub mod dashboard {}
 
 #[doc = include_str!("telemetry.md")]
 pub mod telemetry {}

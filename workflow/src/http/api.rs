@@ -39,6 +39,7 @@ pub(super) struct Served {
     pub(super) flows: Flows,
     pub(super) body_limit: usize,
     pub(super) patience: Duration,
+    pub(super) same_origin: bool,
     #[cfg(feature = "openapi")]
     pub(super) shapes: super::openapi::Shapes,
 }
@@ -62,6 +63,7 @@ impl Api {
             flows: BTreeMap::new(),
             body_limit: BODY,
             patience: PATIENCE,
+            same_origin: false,
             #[cfg(feature = "openapi")]
             shapes: super::openapi::Shapes::default(),
         })
@@ -107,6 +109,14 @@ impl Api {
         self
     }
 
+    /// Refuses changes that a browser asks for on behalf of a page from elsewhere, whatever the policy says. Where who asks is known
+    /// by what a browser sends by itself (a cookie, a password, being on this network), any page that a person opens could ask in their
+    /// name. Programs that are no browsers notice nothing. The [dashboard](crate::guide::dashboard) has this on.
+    pub fn same_origin(mut self) -> Self {
+        self.0.same_origin = true;
+        self
+    }
+
     /// What Axum nests, or serves as it is. `S` is the state of the router that it is put into.
     pub fn into_router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         let limit = self.0.body_limit;
@@ -119,6 +129,13 @@ impl Api {
             .method_not_allowed_fallback(async |asked: Asked| no_method(&asked))
             .layer(DefaultBodyLimit::max(limit))
             .with_state(Arc::new(self.0))
+    }
+}
+
+/// As [`router`](super::router) makes it: everybody may look, and nobody may change anything.
+impl From<Engine> for Api {
+    fn from(engine: Engine) -> Self {
+        Self::new(engine)
     }
 }
 

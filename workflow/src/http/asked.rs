@@ -20,6 +20,7 @@ use crate::Timestamp;
 
 /// The header whose value makes a call that is made twice one call.
 pub(super) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The longest key.
 const LONGEST_KEY: usize = 512;
 
@@ -176,6 +177,11 @@ impl Asked {
         run: Option<&str>,
         channel: Option<impl AsRef<str>>,
     ) -> Verdict {
+        if self.api.same_origin && action.changes() && self.is_from_elsewhere() {
+            return Verdict::Deny(
+                "a page from elsewhere asks for this: only pages of this origin may".to_owned(),
+            );
+        }
         self.api.policy.decide(&Ask {
             action,
             workflow,
@@ -184,6 +190,23 @@ impl Asked {
             schedule: self.path.get("schedule").map(String::as_str),
             request: &self.parts,
         })
+    }
+
+    /// Whether a browser asks for a page of another origin. Every browser of these years says so by the first header, older ones by
+    /// the second.
+    fn is_from_elsewhere(&self) -> bool {
+        if let Some(site) = self.header(&FETCH_SITE) {
+            return !matches!(site, b"same-origin" | b"none");
+        }
+        let Some(origin) = self.header(&header::ORIGIN) else {
+            return false;
+        };
+        let host = self.header(&header::HOST).unwrap_or_default();
+        !origin
+            .splitn(2, |byte| *byte == b':')
+            .nth(1)
+            .and_then(|rest| rest.strip_prefix(b"//"))
+            .is_some_and(|origin| origin.eq_ignore_ascii_case(host))
     }
 
     /// The body, which is JSON and says so.

@@ -9,9 +9,9 @@ use super::{
     read::Reader,
     write::{Writer, seal},
 };
-use crate::replay::{CodeId, RunKey, Timestamp};
 #[cfg(feature = "redb")]
 use crate::replay::RunState;
+use crate::replay::{CodeId, RunKey, Timestamp};
 #[cfg(feature = "redb")]
 use crate::store::{NewRun, RunPatch};
 use crate::store::{Parked, RunRow, StoreError};
