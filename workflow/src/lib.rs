@@ -72,7 +72,7 @@
 //!
 //! # Where things are
 //!
-//! The [`guide`](mod@guide) has a page per construct, and tells what is guaranteed.
+//! The [`guide`](mod@guide) begins with a [tutorial](guide::tutorial), has a page per construct, and tells what is guaranteed.
 //!
 //! [`macro@workflow`], [`macro@step`], [`macro@fragment`] mark functions. In their bodies stand:
 //!
