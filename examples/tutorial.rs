@@ -6,7 +6,8 @@ use std::io;
 use axum::Router;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use workflow::http::{Policy, router};
+use workflow::dashboard;
+use workflow::http::{Api, Policy, router};
 use workflow::{Channel, Engine, Failure, current_step, recv, sleep, step, version, workflow};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,13 +56,19 @@ async fn order(order: Order) -> Result<Receipt, Failure> {
     Ok(Receipt { payment, parcel })
 }
 
+/// The engine over HTTP.
+fn api(engine: &Engine) -> Api {
+    router(engine.clone())
+        .policy(Policy::open()) // whoever reaches it may do everything
+        .channel(&ADDRESS)
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::builder().workflow(order).open("shop.redb").await?;
-    let api = router(engine)
-        .policy(Policy::open()) // whoever reaches it may do everything
-        .channel(&ADDRESS);
-    let app = Router::new().nest("/api", api.into_router());
+    let app = Router::new()
+        .nest("/api", api(&engine).into_router())
+        .nest_service("/dashboard", dashboard::router(api(&engine)));
     let listener = TcpListener::bind("localhost:8080").await?;
     println!("listening on http://localhost:8080");
     Ok(axum::serve(listener, app).await?)
