@@ -3,6 +3,7 @@
 pub mod disk;
 mod fault;
 pub mod fuzz;
+pub mod mortal;
 mod pass_on;
 pub mod program;
 pub mod scene;

@@ -6,9 +6,8 @@
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +15,7 @@ use workflow::{
     Clock, Engine, Failure, Missed, PutError, Retention, Schedule, Timestamp, cron, current_step,
     step, workflow,
 };
+use workflow_tests::mortal::until_killed;
 
 const DIR: &str = "WORKFLOW_TEST_SCHEDULE_DIR";
 /// When the test began, in milliseconds.
@@ -97,30 +97,13 @@ async fn after_kills_at_any_moment_each_firing_was_started_once() {
     let (mut kills, mut first) = (0, None);
     // Killed at the n-th step that is entered, n being something else each time.
     for turn in 0_u32.. {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_process", "--nocapture"])
-            .env(DIR, dir.path())
-            .env(BEGAN, began.to_string())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut left = 3 + turn * 7 % 19;
-        let mut done = false;
-        for line in lines.map_while(Result::ok) {
-            done |= line.contains("done");
+        let began = began.to_string();
+        let variables = [(DIR, dir.path().as_os_str()), (BEGAN, began.as_ref())];
+        let done = until_killed(3 + turn * 7 % 19, &variables, |line| {
             if let Some((_, next)) = line.split_once("next ") {
                 first.get_or_insert(next.parse::<i64>().unwrap());
             }
-            if line.contains("entered") {
-                left = left.saturating_sub(1);
-                if left == 0 {
-                    process.kill().unwrap();
-                }
-            }
-        }
-        process.wait().unwrap();
+        });
         if done {
             break;
         }

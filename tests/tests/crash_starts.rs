@@ -7,15 +7,15 @@
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use workflow::store::{RunFilter, Store};
 use workflow::{
     Clock, Engine, Failure, Rate, RedbStore, RunState, Timestamp, TokioClock, step, workflow,
 };
+use workflow_tests::mortal::until_killed;
 
 const DIR: &str = "WORKFLOW_TEST_STARTS_DIR";
 const NOW: &str = "WORKFLOW_TEST_STARTS_NOW";
@@ -96,33 +96,18 @@ async fn after_kills_at_any_moment_no_rate_was_broken_and_no_run_begun_early_or_
     let mut now = 0_i64;
     let mut kills = 0;
     for turn in 0_u32.. {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_process", "--nocapture"])
-            .env(DIR, dir.path())
-            .env(NOW, now.to_string())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut left = 1 + turn * 7 % 13;
-        let mut done = false;
         let mut entered = Vec::new();
-        for line in lines.map_while(Result::ok) {
-            done |= line.contains("done");
+        let then = now.to_string();
+        let variables = [(DIR, dir.path().as_os_str()), (NOW, then.as_ref())];
+        let done = until_killed(1 + turn * 7 % 13, &variables, |line| {
             // The test's own name stands before what comes first.
             if let Some(at) = line.find("entered ") {
                 let mut words = line[at..].split(' ').skip(1);
                 let run: u32 = words.next().unwrap().parse().unwrap();
                 now = words.next().unwrap().parse().unwrap();
                 entered.push((run, now));
-                left = left.saturating_sub(1);
-                if left == 0 {
-                    process.kill().unwrap();
-                }
             }
-        }
-        process.wait().unwrap();
+        });
         let store = RedbStore::open(&file).unwrap();
         for (run, at) in begins(&store).await {
             begun.entry(run).or_insert(at);

@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use workflow::replay::{Body, Record};
 use workflow::{Engine, Failure, PutError, current_step, step, workflow};
+use workflow_tests::mortal::until_killed;
 
 const DIR: &str = "WORKFLOW_TEST_VALUES_DIR";
 const RUNS: u32 = 4;
@@ -86,27 +86,13 @@ async fn after_kills_at_any_moment_each_row_is_there_once_and_of_the_call_that_i
     let (mut kills, mut entered) = (0, 0);
     // Killed at the n-th step that is entered, n being something else each time.
     for turn in 0_u32.. {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_process", "--nocapture"])
-            .env(DIR, dir.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut left = 5 + turn * 7 % 23;
-        let mut done = false;
-        for line in lines.map_while(Result::ok) {
-            done |= line.contains("done");
-            if line.contains("entered") {
-                entered += 1;
-                left = left.saturating_sub(1);
-                if left == 0 {
-                    process.kill().unwrap();
-                }
-            }
-        }
-        process.wait().unwrap();
+        let done = until_killed(
+            5 + turn * 7 % 23,
+            &[(DIR, dir.path().as_os_str())],
+            |line| {
+                entered += u32::from(line.contains("entered"));
+            },
+        );
         if done {
             break;
         }
