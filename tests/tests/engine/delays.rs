@@ -176,13 +176,37 @@ async fn a_time_that_is_not_ahead_is_now() {
     for (id, call) in [
         ("a", call("x").delay(Duration::ZERO)),
         ("b", call("x").not_before(past)),
-        ("c", call("x").delay(HOUR).not_before(Timestamp::MIN)),
+        (
+            "c",
+            call("x").delay(Duration::ZERO).not_before(Timestamp::MIN),
+        ),
     ] {
         engine.run(id, call).await.unwrap();
         let status = engine.status(id).await.unwrap();
         assert_eq!((status.not_before, status.records), (None, 3));
         assert_eq!(status.finished_at, Some(status.created_at));
     }
+    // Of two the later one counts, in whatever order they are said.
+    let both = call("x").not_before(Timestamp::MIN).delay(HOUR);
+    let both = engine
+        .start("e", both)
+        .await
+        .unwrap()
+        .status()
+        .await
+        .unwrap();
+    assert_eq!(both.not_before, Some(both.created_at.after(HOUR)));
+    let both = call("x")
+        .not_before(both.created_at.after(2 * HOUR))
+        .delay(HOUR);
+    let both = engine
+        .start("f", both)
+        .await
+        .unwrap()
+        .status()
+        .await
+        .unwrap();
+    assert_eq!(both.not_before, Some(both.created_at.after(2 * HOUR)));
     // One that never comes is as good as any.
     let run = engine.start("d", call("x").delay(Duration::MAX)).await;
     pass(100 * MILLIS).await;

@@ -128,6 +128,26 @@ async fn a_start_may_say_when_the_run_begins_and_before_whom() {
     let at = client.once(&path, "o2", &input).await.is(202);
     assert_eq!(at["not_before"], created + 9_000_000);
     client.post("/runs/o2/cancel", "").await.is(200);
+    for (path, seconds) in [
+        ("delay=9000&not_before=0", 9_000),
+        ("delay=1&not_before=9999999999999", 0),
+    ] {
+        let both = client
+            .once(&format!("/workflows/bill/runs?{path}"), path, "{}")
+            .await
+            .is(202);
+        let later = match seconds {
+            0 => json!(9_999_999_999_999_u64),
+            _ => json!(both["created_at"].as_i64().unwrap() + seconds * 1_000),
+        };
+        assert_eq!(both["not_before"], later, "{path}");
+        client
+            .post(
+                &format!("/runs/{}/cancel", both["id"].as_str().unwrap()),
+                "",
+            )
+            .await;
+    }
     let past = client.once("/workflows/order/runs?not_before=0", "o3", &input);
     let past = past.await.is(202);
     assert_eq!(
@@ -136,7 +156,6 @@ async fn a_start_may_say_when_the_run_begins_and_before_whom() {
     );
 
     for wrong in [
-        "delay=1&not_before=1",
         "delay=-1",
         "delay=1.5",
         "delay=4294967296",

@@ -14,9 +14,7 @@ use super::{
 };
 use crate::codec::{self, BoxError};
 use crate::graph::Graph;
-use crate::replay::{
-    Begins, ChildStart, Failure, FailureKind, Kind, Op, RunId, Site, Terms, Timestamp,
-};
+use crate::replay::{ChildStart, Failure, FailureKind, Kind, Op, RunId, Site, Terms, Timestamp};
 
 /// A durable function. `#[workflow]` implements it for the type it makes of the function's name.
 #[diagnostic::on_unimplemented(
@@ -90,8 +88,8 @@ impl<W: Workflow> Call<W> {
         self
     }
 
-    /// Begins it so long from now: it is stored at once, is in no memory while it waits, and may be cancelled before it begins. Of
-    /// this and [`not_before`](Self::not_before) the later call counts. Nothing and less is at once.
+    /// Begins it so long from now: it is stored at once, is in no memory while it waits, and may be cancelled before it begins. Where
+    /// [`not_before`](Self::not_before) is said, too, the later of the two times counts. Nothing and less is at once.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -113,13 +111,13 @@ impl<W: Workflow> Call<W> {
     /// A run that was started before has begun, or begins, when its first start said: what a second one says of it counts for
     /// nothing.
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.terms.begins = Some(Begins::After(delay));
+        self.terms.delay = Some(delay);
         self
     }
 
     /// Does not begin it before this time: a [`Timestamp`], or a [`SystemTime`](std::time::SystemTime). As [`delay`](Self::delay).
     pub fn not_before(mut self, time: impl Into<Timestamp>) -> Self {
-        self.terms.begins = Some(Begins::At(time.into()));
+        self.terms.not_before = Some(time.into());
         self
     }
 

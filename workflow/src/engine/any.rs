@@ -15,7 +15,7 @@ use super::rehearsal::Silent;
 use super::start::derive_seed;
 use super::{Engine, Inner, RunHandle, StartError};
 use crate::context::{ArgError, Args, Body, Fallible, Noted, Run, StateType, Workflow};
-use crate::replay::{Begins, Begun, Failure, Payload, Replay, RunId, Site, Terms, Timestamp};
+use crate::replay::{Begun, Failure, Payload, Replay, RunId, Site, Terms, Timestamp};
 use crate::store::BoxFuture;
 
 /// The workflow of a run of which nobody knows at compile time which it is: `engine.attach::<AnyWorkflow>("order-17")` gives a
@@ -69,13 +69,13 @@ pub struct StartJson {
 impl StartJson {
     /// Begins the run so long from now, as [`Call::delay`](crate::Call::delay).
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.terms.begins = Some(Begins::After(delay));
+        self.terms.delay = Some(delay);
         self
     }
 
     /// Does not begin the run before this time, as [`Call::not_before`](crate::Call::not_before).
     pub fn not_before(mut self, time: impl Into<Timestamp>) -> Self {
-        self.terms.begins = Some(Begins::At(time.into()));
+        self.terms.not_before = Some(time.into());
         self
     }
 

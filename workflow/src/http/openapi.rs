@@ -750,7 +750,7 @@ fn start(workflow: &str, shape: Option<&Shape>) -> Operation {
         .query(
             "not_before",
             counted(),
-            "Does not begin before this time, in milliseconds since the Unix epoch. Not together with `delay`.",
+            "Does not begin before this time, in milliseconds since the Unix epoch. With `delay` the later of the two counts.",
         )
         .query(
             "priority",

@@ -65,13 +65,7 @@ struct Terms {
 }
 
 impl Terms {
-    fn of(&self, mut start: StartJson) -> Result<StartJson, Problem> {
-        if self.delay.is_some() && self.not_before.is_some() {
-            return Err(Problem::new(
-                Kind::BadParameter,
-                "`delay` and `not_before` both say when the run begins: give one of them",
-            ));
-        }
+    fn of(&self, mut start: StartJson) -> StartJson {
         if let Some(delay) = self.delay {
             start = start.delay(Duration::from_secs(delay.into()));
         }
@@ -82,7 +76,7 @@ impl Terms {
         if let Some(priority) = self.priority {
             start = start.priority(priority);
         }
-        Ok(start)
+        start
     }
 }
 
@@ -99,7 +93,7 @@ pub(super) async fn start(asked: Asked) -> Result<Response, Problem> {
     // Of a workflow without parameters there is nothing to say.
     let input = asked.maybe_json().await?.unwrap_or_else(|| "{}".into());
     let start = api.engine.start_json(id, &workflow, input);
-    let run = terms.of(start)?.await?;
+    let run = terms.of(start).await?;
     Ok(reply::at(api.came(&run, wait).await?, &at))
 }
 

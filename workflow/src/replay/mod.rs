@@ -38,5 +38,5 @@ pub use retry::Backoff;
 pub use rewind::{Recovery, Rewind, RewindError, fork};
 pub use site::{Kind, Site};
 pub use state::{ParkReason, RunState};
-pub use terms::{Begins, Terms};
+pub use terms::Terms;
 pub use time::Timestamp;
