@@ -49,6 +49,24 @@ pub enum StoreError {
         /// Where its log should be.
         log: PathBuf,
     },
+    /// The store was closed when this file was written, and the log beside it has commits of a later time: the file is an older copy,
+    /// a restored backup as a rule, and the store that the log belongs to was not closed.
+    #[error(
+        "`{}` is an older copy of its store: the log `{}` beside it has commits that were made later and are not in it. To go back to this copy and lose those, move the log away; to keep them, put the store's own file back beside its log",
+        path.display(), log.display()
+    )]
+    LogAhead {
+        /// The file.
+        path: PathBuf,
+        /// The log, which was not changed.
+        log: PathBuf,
+    },
+    /// There is already something where a backup is to be written.
+    #[error("`{}` exists, and a backup overwrites nothing: give another path, or move that away", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
     /// A record or row does not decode.
     #[error("a stored {what} does not decode: {detail}")]
     Corrupt {

@@ -18,7 +18,7 @@ use crate::store::{Identity, StoreError};
 
 /// What the store, its futures and its keeper share.
 ///
-/// Locks are taken in this order: `folding`, `log`, `tail`.
+/// Locks are taken in this order: `copying`, `folding`, `log`, `tail`.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) file: File,
@@ -30,6 +30,7 @@ pub(super) struct Core {
     tail: Mutex<Tail>,
     log: Mutex<Log>,
     folding: Mutex<()>,
+    copying: Mutex<()>,
     /// A write to the tables failed: nothing can be read or written until they were opened again.
     broken: AtomicBool,
 }
@@ -62,7 +63,7 @@ impl Core {
             take_in(&file, &mut tail, found)?;
             log
         } else {
-            Log::create(&file, identity, opening.next.before)?
+            Log::create(&file, identity, opening.folded, opening.next.before)?
         };
         file.enter(identity)?;
         tail.strays = file.read("opening", has_strays)?;
@@ -76,6 +77,7 @@ impl Core {
             tail: Mutex::new(tail),
             log: Mutex::new(log),
             folding: Mutex::default(),
+            copying: Mutex::default(),
             broken: AtomicBool::new(false),
         };
         if had_journal {
@@ -83,6 +85,11 @@ impl Core {
             core.file.drop_journal()?;
         }
         Ok(core)
+    }
+
+    /// The right to read all of the tables, or to move all of them. A snapshot that is read keeps the file as long as it is.
+    pub(super) fn copying(&self) -> MutexGuard<'_, ()> {
+        self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The right to fold. Taken before the writer.
@@ -185,6 +192,7 @@ impl Core {
     /// Folds, and gives back the room of what is not there any more.
     pub(super) fn compact(&self) -> Result<(), StoreError> {
         self.check_open()?;
+        let _alone = self.copying();
         self.fold_all()?;
         self.pack()?;
         let folding = self.folding();

@@ -73,6 +73,29 @@ impl File {
         Ok((file, opening))
     }
 
+    /// Makes a file with a new database in it, which is no store yet. Nothing may be there.
+    pub(super) fn create(path: &Path, cache: usize) -> Result<Self, StoreError> {
+        let file = Self {
+            source: Source::Path(path.to_owned()),
+            cache,
+            database: RwLock::new(None),
+            closed: AtomicBool::new(false),
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let created = options
+            .open(path)
+            .map_err(|error| DatabaseError::Storage(error.into()))
+            .and_then(FileBackend::new)
+            .and_then(|backend| file.builder().create_with_backend(backend));
+        let created = created.map_err(|error| file.told("creating", error.into()))?;
+        *file
+            .database
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Some(created);
+        Ok(file)
+    }
+
     /// Works with the database; what goes wrong is told in our words.
     pub(super) fn with<T>(
         &self,
@@ -115,6 +138,13 @@ impl File {
 
     /// Moves what the file holds to its beginning and gives the rest back. Everybody else waits meanwhile.
     pub(super) fn compact(&self, identity: Identity) -> Result<(), StoreError> {
+        self.shrink()?;
+        // The passes leave the file so that it would be repaired after a kill; closing it does not, and makes it no longer.
+        self.reopen(identity)
+    }
+
+    /// As [`compact`](Self::compact), of a file that is closed next.
+    pub(super) fn shrink(&self) -> Result<(), StoreError> {
         self.caught("compacting", || {
             let mut database = self
                 .database
@@ -129,9 +159,7 @@ impl File {
                 }
             }
             Ok(())
-        })?;
-        // The passes leave the file so that it would be repaired after a kill; closing it does not, and makes it no longer.
-        self.reopen(identity)
+        })
     }
 
     /// Reads from a snapshot. Damage that makes the database panic is an error here.
@@ -386,6 +414,13 @@ impl File {
         }
     }
 
+    pub(super) fn log_ahead(&self) -> StoreError {
+        StoreError::LogAhead {
+            path: self.path().into(),
+            log: self.log_path(),
+        }
+    }
+
     pub(super) fn foreign_log(&self) -> StoreError {
         StoreError::NotAStore {
             path: self.path().into(),
@@ -419,7 +454,7 @@ impl File {
     }
 
     /// A new file must still be in its directory after a power cut.
-    fn keep_name(&self, path: &Path) -> Result<(), StoreError> {
+    pub(super) fn keep_name(&self, path: &Path) -> Result<(), StoreError> {
         let parent = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -458,7 +493,7 @@ impl File {
     }
 
     /// A damaged file can make the database panic where it trusts what it wrote.
-    fn caught<T>(
+    pub(super) fn caught<T>(
         &self,
         operation: &'static str,
         work: impl FnOnce() -> Result<T, StoreError>,

@@ -13,6 +13,7 @@
 //!
 //! The store is for one process at a time: whoever else wants to know something asks the process that has it open.
 
+mod backup;
 mod blocking;
 mod commit;
 mod core;
@@ -55,7 +56,8 @@ use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timesta
 /// Keeps runs in one file.
 ///
 /// While it is open, the newest commits are in a second one beside it, whose name ends in `-log`. Closing it leaves one. To
-/// copy a store, close it first, or copy both in one snapshot of the file system.
+/// copy a store that is open, use [`backup`](RedbStore::backup); else close it first, or copy both in one snapshot of the file
+/// system.
 ///
 /// Dropping it waits for commits under way, folds and lets go of the file, as [`Store::close`] does.
 #[derive(Debug)]
@@ -79,8 +81,9 @@ impl RedbStore {
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::NewerFormat`], [`StoreError::Damaged`] and [`StoreError::NotAStore`] when the
-    /// file is not one to be opened, or what is in its log's place is not its log, and [`StoreError::LogMissing`] when its log
-    /// is not there, which all leave both as they are;
+    /// file is not one to be opened, or what is in its log's place is not its log, [`StoreError::LogMissing`] when its log
+    /// is not there, and [`StoreError::LogAhead`] when the file is an older copy beside the log of what became of the store later,
+    /// which all leave both as they are;
     /// [`StoreError::Io`] when it cannot be read or written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::builder().open(path)
@@ -120,6 +123,42 @@ impl RedbStore {
     /// [`StoreError::Io`] when the file cannot be written, [`StoreError::Closed`].
     pub fn compact(&self) -> Result<(), StoreError> {
         self.core.compact()
+    }
+
+    /// Copies the store into a new file, while it is in use: everything that was acknowledged before this was called, and of what
+    /// comes meanwhile nothing or some, in whole commits. The copy is that of a closed store, as small as what it holds: it is
+    /// opened like any other, and needs no log.
+    ///
+    /// Commits go on meanwhile; memory is bounded. The store's own file grows by what is changed in the meantime, as room is not used
+    /// again before the copy is done, and [`compact`](Self::compact) waits for that. Until the copy is whole and synced
+    /// it is beside `path`, under a name that ends in `-part`, which a kill leaves there: it is no store then, and may be removed.
+    ///
+    /// To restore a copy, put it in the store's place while nobody has the store open. The guide's page
+    /// [`operating`](crate::guide::operating) tells how.
+    ///
+    /// ```
+    /// use workflow::RedbStore;
+    /// use workflow::store::Store;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let (file, copy) = (directory.path().join("orders.redb"), directory.path().join("orders.backup"));
+    /// let store = RedbStore::open(file)?;
+    /// store.backup(&copy).await?;
+    /// assert_eq!(RedbStore::open(copy)?.identity().id, store.identity().id);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when there is something at `path`, which stays as it is; [`StoreError::Io`] when a file cannot be read
+    /// or written, [`StoreError::Closed`] when the store is closed before it is done. Nothing is left at `path` then.
+    ///
+    /// # Cancel safety
+    /// When this future is dropped before it was polled, nothing happens. Later the copy is made all the same.
+    pub async fn backup(&self, path: impl AsRef<Path>) -> Result<(), StoreError> {
+        let (core, path) = (Arc::clone(&self.core), path.as_ref().to_owned());
+        offload(move || core.backup(&path)).await
     }
 
     fn start(source: Source, options: Options) -> Result<Self, StoreError> {
@@ -385,8 +424,10 @@ fn close(core: &Core, keeper: &Mutex<Option<Keeper>>) -> Result<(), StoreError> 
         Some(refusal) => Err(refusal.error()),
     };
     let emptied = folded.and_then(|()| {
+        let mut log = core.log();
+        log.clear(&core.file)?;
         core.file.leave()?;
-        core.log().close(&core.file)
+        log.close(&core.file)
     });
     if emptied.is_err() {
         // Nobody syncs later what a relaxed store let wait. What fails here failed above.

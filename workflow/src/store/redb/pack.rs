@@ -13,12 +13,12 @@ const FULL: usize = 60 << 10;
 /// So much is looked at for one transaction.
 const SLICE: usize = 4 << 20;
 
-/// Chunks of one run that become one: under the first one's key.
-struct Joined {
-    run: u64,
-    first: u64,
+/// Chunks of one run that become one: under the first one's key. There may be only one.
+pub(super) struct Joined {
+    pub(super) run: u64,
+    pub(super) first: u64,
     others: Vec<u64>,
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Core {
@@ -28,8 +28,9 @@ impl Core {
         while let Some(at) = from {
             let folding = self.folding();
             self.recover(&folding)?;
-            let (joined, next) = self.file.read("packing", |txn| look(txn, at))?;
+            let (mut joined, next) = self.file.read("packing", |txn| look(txn, at))?;
             from = next;
+            joined.retain(|joined| !joined.others.is_empty());
             if joined.is_empty() {
                 continue;
             }
@@ -52,9 +53,9 @@ impl Core {
     }
 }
 
-/// What of the chunks from `at` on is to be joined, and where to go on.
+/// The chunks from `at` on, joined, and where to go on.
 #[expect(clippy::type_complexity, reason = "named where it is taken apart")]
-fn look(
+pub(super) fn look(
     txn: &ReadTransaction,
     at: (u64, u64),
 ) -> Result<(Vec<Joined>, Option<(u64, u64)>), Failed> {
@@ -75,7 +76,7 @@ fn look(
         }
         joined.extend(open.take());
         if seen >= SLICE {
-            return Ok((changed(joined), Some((run, first))));
+            return Ok((joined, Some((run, first))));
         }
         seen += chunk.len();
         open = Some(Joined {
@@ -86,10 +87,5 @@ fn look(
         });
     }
     joined.extend(open);
-    Ok((changed(joined), None))
-}
-
-fn changed(mut joined: Vec<Joined>) -> Vec<Joined> {
-    joined.retain(|joined| !joined.others.is_empty());
-    joined
+    Ok((joined, None))
 }

@@ -18,7 +18,7 @@
 //! | states | state, run | – (not of waiting and completed runs: they are the many) |
 
 use bytes::Bytes;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
 use siphasher::sip::SipHasher13;
 
 use super::entry::first_framed;
@@ -73,21 +73,49 @@ pub(super) mod meta {
 /// The format that this program writes, and the newest it reads.
 pub(super) const FORMAT: u32 = 2;
 
+/// What is done with one table after another.
+pub(super) trait Visit {
+    type Error;
+
+    fn table<K: Key + 'static, V: Value + 'static>(
+        &mut self,
+        table: TableDefinition<'static, K, V>,
+    ) -> Result<(), Self::Error>;
+}
+
+/// Visits every table but that which says whose they are.
+pub(super) fn every<T: Visit>(visit: &mut T) -> Result<(), T::Error> {
+    visit.table(RUNS)?;
+    visit.table(RECORDS)?;
+    visit.table(IDS)?;
+    visit.table(DUE)?;
+    visit.table(STATES)?;
+    visit.table(INBOX)?;
+    visit.table(DEAD)?;
+    visit.table(DELIVERED)?;
+    visit.table(STRAYS)?;
+    visit.table(LAPSES)?;
+    visit.table(ANSWERS)?;
+    visit.table(VALUES)
+}
+
 /// Makes every table there, so that no reader finds one missing.
 pub(super) fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
-    txn.open_table(RUNS)?;
-    txn.open_table(RECORDS)?;
-    txn.open_table(IDS)?;
-    txn.open_table(DUE)?;
-    txn.open_table(STATES)?;
-    txn.open_table(INBOX)?;
-    txn.open_table(DEAD)?;
-    txn.open_table(DELIVERED)?;
-    txn.open_table(STRAYS)?;
-    txn.open_table(LAPSES)?;
-    txn.open_table(ANSWERS)?;
-    txn.open_table(VALUES)?;
-    Ok(())
+    every(&mut Creating(txn))
+}
+
+struct Creating<'a>(&'a WriteTransaction);
+
+impl Visit for Creating<'_> {
+    type Error = redb::Error;
+
+    fn table<K: Key + 'static, V: Value + 'static>(
+        &mut self,
+        table: TableDefinition<'static, K, V>,
+    ) -> Result<(), redb::Error> {
+        self.0.open_table(table)?;
+        Ok(())
+    }
 }
 
 /// The row of a run as of a snapshot.

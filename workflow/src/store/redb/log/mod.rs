@@ -126,17 +126,29 @@ pub(super) enum Unwritten {
 }
 
 impl Log {
-    /// Makes the log of a store, empty and durable. What is there already goes, unless it may be somebody else's. `before` is
-    /// the hash of the last frame there was in any log of the store.
-    pub(super) fn create(file: &File, identity: Identity, before: u64) -> Result<Self, StoreError> {
+    /// Makes the log of a store that was closed, empty and durable. What is there already goes, unless it may be somebody else's,
+    /// or tells what the tables do not know: they have every commit before number `folded`. `before` is the hash of the last
+    /// frame there was in any log of the store.
+    pub(super) fn create(
+        file: &File,
+        identity: Identity,
+        folded: u64,
+        before: u64,
+    ) -> Result<Self, StoreError> {
         let disk = file.open_log()?;
         let failed = |error| file.failed("creating the log", error);
         let left = whole(&*disk).map_err(failed)?;
         match owner(&left) {
-            Some(store) if store == identity.id => {}
+            Some(store) if store == identity.id => {
+                let bytes = left;
+                // Closing leaves none: the store went on after this copy of its tables was made.
+                if (Reading { store, bytes }).has_frames_from(folded) {
+                    return Err(file.log_ahead());
+                }
+            }
             Some(store) => {
                 let bytes = left;
-                if (Reading { store, bytes }).has_frames() {
+                if (Reading { store, bytes }).has_frames_from(0) {
                     return Err(file.foreign_log());
                 }
             }
@@ -272,6 +284,17 @@ impl Log {
     /// Since when something may not be durable.
     pub(super) fn unsynced_since(&self) -> Option<Instant> {
         self.unsynced.map(|(_, since)| since)
+    }
+
+    /// Removes the frames, durably: everything is in the tables. They may say that there is no log only then, so that a frame
+    /// beside tables that say so is of a later time than they are.
+    pub(super) fn clear(&mut self, file: &File) -> Result<(), StoreError> {
+        self.on(file, |disk| {
+            disk.set_len(START)?;
+            disk.sync_data()
+        })?;
+        self.unsynced = None;
+        Ok(())
     }
 
     /// Empties the log and lets go of it: everything is in the tables, and they say so.
@@ -426,9 +449,9 @@ impl Reading {
         })
     }
 
-    fn has_frames(&self) -> bool {
+    fn has_frames_from(&self, number: u64) -> bool {
         let mut places = (START..self.bytes.len() as u64).step_by(ALIGN);
-        places.any(|at| self.head(at).is_some())
+        places.any(|at| self.head(at).is_some_and(|head| head.number >= number))
     }
 
     /// A commit that was written when commit `end` was known to be durable.

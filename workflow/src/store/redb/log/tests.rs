@@ -256,7 +256,7 @@ impl Scene {
         let disk = Disk::default();
         let file = file(&disk);
         let identity = Identity { id: 77, boot: 1 };
-        let log = Log::create(&file, identity, 0).expect("nothing fails yet");
+        let log = Log::create(&file, identity, 0, 0).expect("nothing fails yet");
         Self {
             disk,
             file,
