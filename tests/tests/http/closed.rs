@@ -29,6 +29,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("/schedules/hourly/resume", ""),
     ("/schedules/hourly/trigger", ""),
     ("/schedules/hourly/backfill", r#"{"from":0,"to":0}"#),
+    ("/gc", ""),
 ];
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ mod messages;
 mod requests;
 mod runs;
 mod schedules;
+mod values;
 
 use std::time::Duration;
 

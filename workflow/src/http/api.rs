@@ -16,7 +16,7 @@ use super::policy::Policy;
 use super::problem::{Kind, Problem};
 #[cfg(feature = "schedules")]
 use super::schedules;
-use super::{allowed, control, counts, events, guides, lines, runs};
+use super::{allowed, control, counts, events, guides, lines, runs, values};
 use crate::Engine;
 use crate::guided::{Flow, FlowState, Guided};
 
@@ -37,6 +37,8 @@ pub(super) struct Served {
     pub(super) policy: Policy,
     pub(super) lines: BTreeMap<&'static str, Arc<Line>>,
     pub(super) flows: Flows,
+    /// What the keys of the values begin with that are served.
+    pub(super) values: Vec<String>,
     pub(super) body_limit: usize,
     pub(super) patience: Duration,
     pub(super) same_origin: bool,
@@ -61,6 +63,7 @@ impl Api {
             policy: Policy::default(),
             lines: BTreeMap::new(),
             flows: BTreeMap::new(),
+            values: Vec::new(),
             body_limit: BODY,
             patience: PATIENCE,
             same_origin: false,
@@ -93,6 +96,21 @@ impl Api {
         let name = flow.name().to_owned();
         let flow: Arc<dyn Flowing> = Arc::new(flow.clone());
         self.0.flows.insert(name, flow);
+        self
+    }
+
+    /// Lets clients read the [values](crate::Engine::values) whose keys begin with this, all of them with `""`. They are the
+    /// application's own rows, so an API has none that it was not given. May be said more than once.
+    ///
+    /// ```
+    /// # use workflow::Engine;
+    /// # use workflow::http::{Api, router};
+    /// fn api(engine: Engine) -> Api {
+    ///     router(engine).values("bookings/")
+    /// }
+    /// ```
+    pub fn values(mut self, prefix: impl Into<String>) -> Self {
+        self.0.values.push(prefix.into());
         self
     }
 
@@ -181,6 +199,9 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Served>>)> {
         ("/schedules/{schedule}/trigger", post(schedules::trigger)),
         #[cfg(feature = "schedules")]
         ("/schedules/{schedule}/backfill", post(schedules::backfill)),
+        ("/gc", post(control::gc)),
+        ("/values", get(values::list)),
+        ("/values/{key}", get(values::value)),
         ("/guides/{flow}/{run}", get(guides::view)),
         ("/guides/{flow}/{run}/{command}", post(guides::press)),
         #[cfg(feature = "openapi")]

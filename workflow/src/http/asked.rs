@@ -159,7 +159,17 @@ impl Asked {
         workflow: Option<&str>,
         run: Option<&str>,
     ) -> Result<(), Problem> {
-        match self.decided(action, workflow, run, self.path.get("channel")) {
+        Self::permit(self.decided(action, workflow, run, self.path.get("channel"), None))
+    }
+
+    /// Asks the policy of values.
+    pub(super) fn allow_key(&self, key: &str) -> Result<(), Problem> {
+        let none = None::<&str>;
+        Self::permit(self.decided(Action::Values, None, None, none, Some(key)))
+    }
+
+    fn permit(verdict: Verdict) -> Result<(), Problem> {
+        match verdict {
             Verdict::Allow => Ok(()),
             Verdict::Deny(why) => Err(Problem::new(Kind::Denied, why)),
         }
@@ -167,7 +177,7 @@ impl Asked {
 
     /// Whether the policy would let whoever asks do this on a channel.
     pub(super) fn allow_on(&self, action: Action, channel: &str) -> bool {
-        self.decided(action, None, None, Some(channel)) == Verdict::Allow
+        self.decided(action, None, None, Some(channel), None) == Verdict::Allow
     }
 
     fn decided(
@@ -176,6 +186,7 @@ impl Asked {
         workflow: Option<&str>,
         run: Option<&str>,
         channel: Option<impl AsRef<str>>,
+        key: Option<&str>,
     ) -> Verdict {
         if self.api.same_origin && action.changes() && self.is_from_elsewhere() {
             return Verdict::Deny(
@@ -188,6 +199,7 @@ impl Asked {
             run: run.or(self.path.get("run").map(String::as_str)),
             channel: channel.as_ref().map(AsRef::as_ref),
             schedule: self.path.get("schedule").map(String::as_str),
+            key,
             request: &self.parts,
         })
     }

@@ -53,6 +53,23 @@ pub(super) async fn resume(asked: Asked) -> Result<Response, Problem> {
     as_it_is(&asked).await
 }
 
+/// `POST /gc`: deletes what the engine's retention keeps no longer.
+pub(super) async fn gc(asked: Asked) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Deleted {
+        deleted: u64,
+        awaited: u64,
+    }
+    asked.allow(Action::Gc)?;
+    asked.query::<Nothing>()?;
+    let swept = asked.api.engine.gc().await?;
+    let deleted = Deleted {
+        deleted: swept.deleted,
+        awaited: swept.awaited,
+    };
+    Ok(reply::value(StatusCode::OK, &deleted))
+}
+
 /// `POST /runs/{run}/rewind`: takes it back to a location, or says what that would do.
 pub(super) async fn rewind(asked: Asked) -> Result<Response, Problem> {
     #[derive(Deserialize)]

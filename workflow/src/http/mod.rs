@@ -78,6 +78,7 @@ mod runs;
 #[cfg(feature = "schedules")]
 mod schedules;
 mod show;
+mod values;
 
 use std::pin::Pin;
 
@@ -97,7 +98,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// The HTTP API of an engine, to be nested anywhere: `Router::new().nest("/api", router(engine).into_router())`.
 ///
 /// Given as it is, it lets everybody look and nobody change anything; [`Api::policy`] says who may do what. Clients may send on the
-/// channels, and lead the guides, that it is given: [`Api::channel`], [`Api::guided`].
+/// channels, lead the guides and read the values that it is given: [`Api::channel`], [`Api::guided`], [`Api::values`].
 pub fn router(engine: Engine) -> Api {
     Api::new(engine)
 }

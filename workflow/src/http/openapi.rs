@@ -205,6 +205,9 @@ impl Served {
                 send(line.name(), message)
             });
         }
+        if !self.values.is_empty() {
+            all.extend(values());
+        }
         for flow in self.flows.keys() {
             let data = self.shapes.flows.get(flow).cloned();
             all.extend(guide(flow, &data.unwrap_or_else(anything)));
@@ -424,7 +427,7 @@ fn parameter(within: ParameterIn, name: &str, schema: AnySchema, says: &str) -> 
 fn fixed() -> Vec<Operation> {
     let states = RunState::ALL.map(RunState::word);
     let place = text().pattern(Some("^[0-9a-f]{1,16}$"));
-    let page = || number(1).maximum(Some(i64::try_from(LARGEST_PAGE).unwrap_or(i64::MAX)));
+    let page = page_size;
 
     let rewind = closed(&[("to", text().into(), true)]);
     let fork = closed(&[
@@ -646,6 +649,20 @@ fn fixed() -> Vec<Operation> {
         .body(skip, true)
         .answers(200, "The run", named("Run"))
         .problems(&[409]),
+        Operation::post(
+            "operating",
+            "/gc",
+            "gc",
+            "Deletes the runs that are kept no longer",
+        )
+        .answers(
+            200,
+            "How many were deleted, and how many wait for a parent or a child to end",
+            object(&[
+                ("deleted", counted().into(), true),
+                ("awaited", counted().into(), true),
+            ]),
+        ),
     ]
 }
 
@@ -764,6 +781,43 @@ fn start(workflow: &str, shape: Option<&Shape>) -> Operation {
             "It was started, and is found at `location`",
             named("Run"),
         )
+}
+
+fn values() -> [Operation; 2] {
+    let row = || object(&[("key", text().into(), true), ("value", anything(), true)]);
+    let page = object(&[
+        ("values", list(row().into()), true),
+        ("next", text().into(), false),
+    ]);
+    let mut value = Operation::get("values", "/values/{key}", "value", "A value");
+    value.parameters.push(parameter(
+        ParameterIn::Path,
+        "key",
+        text().min_length(Some(1)).into(),
+        "Its key.",
+    ));
+    [
+        Operation::get(
+            "values",
+            "/values",
+            "values",
+            "Values, in the order of their keys",
+        )
+        .query("prefix", text(), "What their keys begin with.")
+        .query("after", text(), "The `next` of the page before.")
+        .query(
+            "limit",
+            page_size(),
+            "So many at most; 100 unless it is said.",
+        )
+        .answers(200, "A page", page)
+        .problems(&[404, 500]),
+        value.answers(200, "The value", row()).problems(&[404, 500]),
+    ]
+}
+
+fn page_size() -> ObjectBuilder {
+    number(1).maximum(Some(i64::try_from(LARGEST_PAGE).unwrap_or(i64::MAX)))
 }
 
 fn send(channel: &str, message: AnySchema) -> Operation {

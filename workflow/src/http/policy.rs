@@ -146,12 +146,19 @@ pub enum Action {
     Guide,
     /// Pauses a schedule or resumes it, or starts runs of it.
     Schedule,
+    /// Reads values of the application, of those that the API was given by [`Api::values`](super::Api::values).
+    Values,
+    /// Deletes the runs that the engine's retention keeps no longer.
+    Gc,
 }
 
 impl Action {
     /// Whether it changes anything.
     pub const fn changes(self) -> bool {
-        !matches!(self, Self::Describe | Self::List | Self::Read)
+        !matches!(
+            self,
+            Self::Describe | Self::List | Self::Read | Self::Values
+        )
     }
 
     const fn phrase(self) -> &'static str {
@@ -170,6 +177,8 @@ impl Action {
             Self::SkipUndo => "skip undos",
             Self::Guide => "lead guides",
             Self::Schedule => "operate schedules",
+            Self::Values => "read values",
+            Self::Gc => "delete old runs",
         }
     }
 }
@@ -182,6 +191,7 @@ pub struct Ask<'a> {
     pub(super) run: Option<&'a str>,
     pub(super) channel: Option<&'a str>,
     pub(super) schedule: Option<&'a str>,
+    pub(super) key: Option<&'a str>,
     pub(super) request: &'a Parts,
 }
 
@@ -209,6 +219,11 @@ impl<'a> Ask<'a> {
     /// The schedule that is operated.
     pub fn schedule(&self) -> Option<&'a str> {
         self.schedule
+    }
+
+    /// The key of a value, or what the keys of values begin with that are listed.
+    pub fn key(&self) -> Option<&'a str> {
+        self.key
     }
 
     /// The headers of the request.

@@ -62,6 +62,7 @@ kinds! {
     UnknownFlow "unknown_flow" NOT_FOUND "there is no such flow, or no such command";
     #[cfg_attr(not(feature = "schedules"), allow(dead_code, reason = "there are none"))]
     UnknownSchedule "unknown_schedule" NOT_FOUND "there is no such schedule";
+    UnknownValues "unknown_values" NOT_FOUND "the API has no such values";
     Method "method_not_allowed" METHOD_NOT_ALLOWED "the path does not take this method";
     OtherInput "other_input" CONFLICT "the id belongs to a run with another input";
     OtherWorkflow "other_workflow" CONFLICT "the id belongs to a run of another workflow";
