@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Graph(Graph),
     /// Shows what a run did when, with a lane for each branch
     Timeline(Timeline),
+    /// Follows a run of a service: each record as it comes, until the run has ended
+    Tail(Tail),
     /// Sends a message to a run, or to one that is started later
     Send(Send),
     /// Cancels a run
@@ -116,6 +118,16 @@ pub(crate) enum Command {
     Export(Export),
     /// Checks an exported history and puts it beside the replay tests
     Import(Import),
+    /// Copies the store into a new file
+    Backup {
+        /// The file, which must not exist
+        #[arg(value_name = "FILE")]
+        to: PathBuf,
+    },
+    /// Makes the store's file as small as what it holds
+    Compact,
+    /// Deletes runs that ended long ago, with their children; a service those that its retention keeps no longer
+    Gc(Gc),
     /// Reads everything in the store, and says what is wrong, what is parked, and the ways out
     Doctor,
     /// Says how to ask whether live runs go on with new code
@@ -227,6 +239,31 @@ pub(crate) struct Timeline {
     /// No deeper than this
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) depth: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tail {
+    /// The run's id
+    pub(crate) run: String,
+    /// Only records after the one of this number
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    pub(crate) after: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gc {
+    /// Those that ended before: 2026-11-30, 2026-11-30T16:00:00Z, or so long ago: 12h, 30d
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) older_than: Option<Since>,
+    /// Only those that ended so; may be said more than once
+    #[arg(long, value_parser = ["completed", "failed", "cancelled"])]
+    pub(crate) state: Vec<String>,
+    /// Only those of this workflow, with their children
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workflow: Option<String>,
+    /// Counts them, and deletes nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]

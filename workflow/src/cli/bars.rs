@@ -11,6 +11,13 @@ pub(crate) fn counting(what: &'static str) -> ProgressBar {
     begun(bar, what)
 }
 
+/// Work that does not tell how far it is.
+pub(crate) fn working(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(style("{spinner} {msg}: {elapsed}"));
+    begun(bar, what)
+}
+
 /// Work on so many things.
 pub(crate) fn through(what: &'static str, number: u64) -> ProgressBar {
     let bar = ProgressBar::new(number);

@@ -50,6 +50,10 @@ impl File {
         })
     }
 
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     pub(crate) async fn close(&self) -> Result<(), Fail> {
         Ok(self.engine.shutdown(Duration::ZERO).await?)
     }

@@ -48,7 +48,8 @@ fn is_at(record: &Record, at: Option<&str>) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '[']))
 }
 
-fn row(record: &Record) -> Vec<String> {
+/// A record in cells: its number, when, where, what.
+pub(crate) fn row(record: &Record) -> Vec<String> {
     vec![
         record.seq.to_string(),
         when::instant(record.at),

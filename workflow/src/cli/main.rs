@@ -20,9 +20,11 @@ mod service;
 mod show;
 mod shown;
 mod spans;
+mod tail;
 mod text;
 mod timeline;
 mod tree;
+mod upkeep;
 mod ways;
 mod when;
 
@@ -75,6 +77,7 @@ async fn obey(command: Command, backend: &Backend, out: &mut Out) -> Result<(), 
         Command::History(asked) => history::history(&asked, backend, out).await,
         Command::Graph(asked) => tree::graph(&asked, backend, out).await,
         Command::Timeline(asked) => timeline::timeline(&asked, backend, out).await,
+        Command::Tail(asked) => tail::tail(&asked, backend, out).await,
         Command::Send(asked) => control::send(&asked, backend, out).await,
         Command::Cancel { run, undo } => control::cancel(&run, undo, backend, out).await,
         Command::Recover { run } => control::recover(&run, backend, out).await,
@@ -84,6 +87,9 @@ async fn obey(command: Command, backend: &Backend, out: &mut Out) -> Result<(), 
         Command::Fork(asked) => control::fork(&asked, backend, out).await,
         Command::Export(asked) => exchange::export(&asked, backend, out).await,
         Command::Schedules { what } => schedules::schedules(what.as_ref(), backend, out).await,
+        Command::Backup { to } => upkeep::backup(&to, backend, out).await,
+        Command::Compact => upkeep::compact(backend, out),
+        Command::Gc(asked) => upkeep::gc(&asked, backend, out).await,
         Command::Doctor => doctor::doctor(backend, out).await,
         // Those that need no store were obeyed before.
         _ => Ok(()),

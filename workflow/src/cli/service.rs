@@ -1,18 +1,20 @@
 //! A service that runs, asked over its HTTP API.
 
 use std::fmt::Write;
+use std::io::{BufRead, BufReader};
+use std::mem;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use ureq::http::Response;
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 use workflow::{History, Timestamp};
 
 use crate::backend::Filter;
 use crate::fail::Fail;
-use crate::shown::{Back, Backfilled, Run, Runs, Schedules};
+use crate::shown::{Back, Backfilled, Run, Runs, Schedules, Swept};
 
 /// The longest that an answer is waited for: a cancellation that undoes may wait half a minute for bodies to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,6 +33,42 @@ struct Problem {
     detail: String,
     #[serde(rename = "type")]
     kind: Option<String>,
+}
+
+/// An event of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: Option<u64>,
+    pub(crate) data: String,
+}
+
+/// How a stream ended.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    /// Nothing comes any more: the run has ended.
+    ToTheEnd,
+    /// There may be more.
+    BrokenOff,
+}
+
+impl Event {
+    /// Takes in a line of it; what is neither of its fields says nothing.
+    fn take(&mut self, line: &str) {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.kind),
+            "id" => self.id = value.parse().ok(),
+            "data" => {
+                if !self.data.is_empty() {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Service {
@@ -151,6 +189,58 @@ impl Service {
         parse(&self.post(&path, None, Some(&body))?)
     }
 
+    /// Has the service delete what it keeps no longer, and waits for that, however long it takes.
+    pub(crate) fn gc(&self) -> Result<Swept, Fail> {
+        let request = self.known(self.agent.post(format!("{}/gc", self.at)));
+        let request = request.config().timeout_global(None).build();
+        parse(&self.answer(request.send_empty())?)
+    }
+
+    /// Tells of a run's events after a record, until there are no more.
+    pub(crate) fn follow(
+        &self,
+        id: &str,
+        after: u64,
+        mut tell: impl FnMut(Event) -> Result<(), Fail>,
+    ) -> Result<Followed, Fail> {
+        let path = format!("{}/runs/{}/events?after={after}", self.at, escaped(id));
+        let request = self.known(self.agent.get(path));
+        let request = request.config().timeout_global(None).build();
+        let response = match request.call() {
+            Ok(response) if response.status().as_u16() == 204 => return Ok(Followed::ToTheEnd),
+            Ok(response) if response.status().is_success() => response,
+            // What stands between, or the service itself, while it starts again.
+            Ok(response) if matches!(response.status().as_u16(), 502..=504) => {
+                return Ok(Followed::BrokenOff);
+            }
+            refused => return self.answer(refused).map(|_| Followed::BrokenOff),
+        };
+        let mut event = Event::default();
+        for line in BufReader::new(response.into_body().into_reader()).lines() {
+            let Ok(line) = line else {
+                return Ok(Followed::BrokenOff);
+            };
+            if !line.is_empty() {
+                event.take(&line);
+            } else if !event.kind.is_empty() {
+                let event = mem::take(&mut event);
+                let ends = event.kind == "end";
+                tell(event)?;
+                if ends {
+                    return Ok(Followed::ToTheEnd);
+                }
+            }
+        }
+        Ok(Followed::BrokenOff)
+    }
+
+    fn known<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.token {
+            Some(token) => request.header("authorization", token),
+            None => request,
+        }
+    }
+
     fn order(&self, path: &str, body: Option<&str>) -> Result<(), Fail> {
         self.post(path, None, body).map(drop)
     }
@@ -160,18 +250,12 @@ impl Service {
     }
 
     fn get(&self, path: &str) -> Result<String, Fail> {
-        let mut request = self.agent.get(format!("{}{path}", self.at));
-        if let Some(token) = &self.token {
-            request = request.header("authorization", token);
-        }
+        let request = self.known(self.agent.get(format!("{}{path}", self.at)));
         self.answer(request.call())
     }
 
     fn post(&self, path: &str, key: Option<&str>, body: Option<&str>) -> Result<String, Fail> {
-        let mut request = self.agent.post(format!("{}{path}", self.at));
-        if let Some(token) = &self.token {
-            request = request.header("authorization", token);
-        }
+        let mut request = self.known(self.agent.post(format!("{}{path}", self.at)));
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }

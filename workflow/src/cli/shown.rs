@@ -72,6 +72,17 @@ pub(crate) struct Parent {
     pub(crate) location: String,
 }
 
+/// What a deletion of old runs did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Swept {
+    pub(crate) deleted: u64,
+    /// Those that were left because a parent or a child has not ended.
+    pub(crate) awaited: u64,
+    /// How many would have been deleted: only of what was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) matching: Option<u64>,
+}
+
 impl From<RunRow> for Run {
     fn from(row: RunRow) -> Self {
         let waits = row.state == RunState::Waiting;

@@ -12,7 +12,8 @@ fn what_is_done_is_0_and_what_is_not_there_or_refused_is_1() {
     let shop = Shop::new();
     assert_eq!(on(&shop.store(), &["show", "done"]).code, 0);
     for command in [
-        "show", "history", "graph", "timeline", "cancel", "recover", "resume", "rewind", "export",
+        "show", "history", "tail", "graph", "timeline", "cancel", "recover", "resume", "rewind",
+        "export",
     ] {
         let missing = on(&shop.store(), &[command, "nobody"]);
         let expected = (1, "", "error: there is no run `nobody`\n");

@@ -7,6 +7,7 @@ mod doctor;
 mod look;
 mod schedules;
 mod shop;
+mod upkeep;
 #[cfg(feature = "axum")]
 mod url;
 

@@ -1,6 +1,8 @@
 //! The same commands on a service that runs.
 
 use std::future::IntoFuture;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use axum::Router;
 use serde_json::json;
@@ -137,6 +139,70 @@ fn what_is_done_over_a_service_takes_effect_at_once_and_needs_its_token() {
         until(&engine, "trip", RunState::Waiting).await;
     });
     assert!(shop.charged() >= charged + 2, "recovered and rewound");
+}
+
+#[test]
+fn a_run_of_a_service_is_followed_to_its_end() {
+    let shop = Shop::new();
+    let of_file = on(&shop.store(), &["history", "done"]).out;
+    serving(&shop, move |url| {
+        let words = |text: &str| {
+            let lines = text.lines().filter(|line| !line.ends_with("deleted since"));
+            let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+            words.collect::<Vec<_>>()
+        };
+        let ended = at(url, &["tail", "done"]);
+        assert_eq!(
+            (ended.code, &*ended.err),
+            (0, "`done` is completed\n"),
+            "{ended:?}"
+        );
+        assert!(ended.out.contains("\n4  deleted since\n"), "{}", ended.out);
+        assert_eq!(words(&ended.out), words(&of_file));
+        let past = at(url, &["tail", "done", "--after", "99"]);
+        assert_eq!((past.code, &*past.out), (0, ""), "{past:?}");
+        assert_eq!(at(url, &["tail", "nobody"]).code, 1);
+
+        let mut follows = command(&["tail", ODD, "--json"]);
+        let follows = follows.env("WORKFLOW_URL", url).stdout(Stdio::piped());
+        let mut follows = follows.spawn().unwrap();
+        let mut lines = BufReader::new(follows.stdout.take().unwrap()).lines();
+        let mut next = || -> serde_json::Value {
+            serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+        };
+        // It is told what was, and waits.
+        let mut line = next();
+        assert_eq!((&line["event"], &line["id"]), (&json!("record"), &json!(1)));
+        while line["data"]["body"].get("waiting").is_none() {
+            line = next();
+        }
+        assert_eq!(at(url, &["send", ODD, "payment", "8"]).code, 0);
+        while line["event"] != "end" {
+            line = next();
+        }
+        assert_eq!(line["data"]["state"], "completed");
+        assert!(follows.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn a_service_deletes_what_it_keeps_no_longer_and_no_more_than_that() {
+    let shop = Shop::new();
+    serving(&shop, |url| {
+        let refused = workflow(&["--url", url, "gc"]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        let said = at(url, &["gc"]);
+        assert_eq!((said.code, &*said.out), (0, "deleted 0 runs\n"), "{said:?}");
+        for words in [
+            &["gc", "--older-than", "1d"][..],
+            &["gc", "--dry-run"],
+            &["gc", "--state", "failed"],
+            &["compact"],
+            &["backup", "copy.redb"],
+        ] {
+            assert_eq!(at(url, words).code, 2, "{words:?}");
+        }
+    });
 }
 
 #[test]
