@@ -9,7 +9,7 @@ use metrics::{
     Counter as Counts, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata,
     Recorder, SharedString, Unit, with_local_recorder,
 };
-use workflow::{AnyWorkflow, Failure, sleep, step, workflow};
+use workflow::{AnyWorkflow, Channel, Engine, Failure, RedbStore, sleep, step, workflow};
 use workflow_tests::{Counter, World, pass};
 
 /// Every metric with its labels, and what was recorded of it, in order.
@@ -97,6 +97,8 @@ impl Recorder for Heard {
     }
 }
 
+static PARCEL: Channel<u32> = Channel::new("parcel");
+
 #[step(retries = 1, backoff(fixed, wait = "200ms"))]
 async fn ship(item: u32, calls: &Counter) -> Result<u32, std::io::Error> {
     pass(250).await;
@@ -182,6 +184,32 @@ fn what_happens_is_counted_and_timed_under_the_documented_names() {
     let in_memory = of("workflow_runs_in_memory");
     assert!(in_memory.contains(&1.0));
     assert!(in_memory.last().unwrap().abs() < 1e-9);
+}
+
+#[test]
+fn the_commits_of_the_embedded_store_are_counted_and_timed() {
+    let heard = Heard::default();
+    let directory = tempfile::tempdir().unwrap();
+    // Whoever waits for a commit makes it: here that is the thread of the test, on which the recorder listens.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap();
+    with_local_recorder(&heard, || {
+        runtime.block_on(async {
+            let store = RedbStore::open(directory.path().join("s.redb")).unwrap();
+            let engine = Engine::builder()
+                .workflow(parcels)
+                .state(Counter::default());
+            let engine = engine.store(store).build().await.unwrap();
+            engine.send("later", &PARCEL, &1).await.unwrap();
+            engine.shutdown(Duration::ZERO).await.unwrap();
+        });
+    });
+    assert_eq!(heard.of("workflow_store_commit_batches"), [1.0]);
+    let seconds = heard.of("workflow_store_commit_seconds");
+    assert!(seconds.len() == 1 && seconds[0] > 0.0, "{seconds:?}");
 }
 
 async fn story() {

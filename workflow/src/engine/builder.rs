@@ -487,6 +487,8 @@ impl EngineBuilder {
     /// All parts of an engine, at rest.
     fn assemble(self) -> Result<Arc<Inner>, BuildError> {
         let store = self.store.ok_or(BuildError::NoStore)?;
+        #[cfg(feature = "metrics")]
+        store.tell_commits(Arc::new(super::telemetry::store_committed));
         let identity = store.identity();
         let seed = self.seed.unwrap_or_else(|| {
             u64::from(std::process::id())

@@ -16,6 +16,8 @@ use super::live::Live;
 use crate::replay::{
     AttemptState, Body, Ended, Finished, Kind, ParkReason, Record, RunId, RunState, Timestamp,
 };
+#[cfg(feature = "metrics")]
+use crate::store::Committed;
 
 /// Names of spans.
 pub(super) const RUN: &str = "workflow.run";
@@ -220,6 +222,13 @@ pub(super) fn appended(records: usize, took: Duration) {
         metrics::histogram!("workflow_commit_records").record(count(records));
         metrics::histogram!("workflow_commit_seconds").record(took);
     }
+}
+
+/// The store committed what was queued.
+#[cfg(feature = "metrics")]
+pub(super) fn store_committed(committed: Committed) {
+    metrics::histogram!("workflow_store_commit_batches").record(count(committed.batches));
+    metrics::histogram!("workflow_store_commit_seconds").record(committed.took);
 }
 
 /// The store failed, and a batch is written again.

@@ -30,6 +30,8 @@ pub use run::{NewRun, Page, Parked, RunFilter, RunPatch, RunRow};
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use self::census::Tally;
 use crate::replay::{Location, Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
@@ -196,9 +198,26 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         })
     }
 
+    /// Has `told` hear of every commit from now on, on the thread that commits, after those who waited for it were told. Whoever
+    /// was given first goes on hearing it. What is told must not block. Nobody hears of anything from a store that does not group
+    /// commits: so it is unless a store says otherwise; a store that wraps another passes this on.
+    fn tell_commits(&self, told: Arc<dyn Fn(Committed) + Send + Sync>) {
+        drop(told);
+    }
+
     /// Brings everything to rest: waits for commits under way, folds, lets go of the file. Later calls fail with
     /// `StoreError::Closed`.
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// A commit of a store: what one write made durable, for all who waited for it. Told by [`Store::tell_commits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Committed {
+    /// How many batches it was of: the transitions of runs, and messages that were delivered.
+    pub batches: usize,
+    /// How long it took to write and, unless the store lets that wait, to sync.
+    pub took: Duration,
 }
 
 /// Who a store is.

@@ -19,7 +19,7 @@ use super::judge::{Seen, Staged, Stored, Verdict};
 use super::log::{HEAD, Log, Place as LogPlace, Unwritten};
 use super::queue::{Change, Outcome, Refusal, Request, Slot};
 use crate::store::encoding::Writer;
-use crate::store::{Appended, StoreError};
+use crate::store::{Appended, Committed, StoreError};
 
 /// A change under way, and how its outcome is told.
 #[derive(Debug)]
@@ -190,6 +190,7 @@ impl Core {
 
     /// One commit of everything that is queued. After a panic nothing is committed any more: nobody knows what it left.
     pub(super) fn round(&self) {
+        let mut committed = None;
         let commit = || {
             if let Err(error) = self.mend() {
                 return fail(self.queue.drain(GROUP), error);
@@ -199,7 +200,7 @@ impl Core {
                 // What fails here is tried again by the keeper, and the commit below tells of the disk.
                 drop(self.fold_slice());
             }
-            while !self.commit() {
+            while !self.commit(&mut committed) {
                 if let Err(error) = self.fold_slice() {
                     return fail(self.queue.drain(GROUP), error);
                 }
@@ -210,10 +211,14 @@ impl Core {
             // Unanswered requests tell their waiters when they go.
             drop(self.queue.drain(usize::MAX));
         }
+        if let Some(committed) = committed {
+            self.listener.tell(committed);
+        }
     }
 
-    /// One commit. `false` when there is no room for it in the log before something is folded; then it is queued again.
-    fn commit(&self) -> bool {
+    /// One commit. `false` when there is no room for it in the log before something is folded; then it is queued again. `told` is
+    /// what is to be told of it, if anybody listens.
+    fn commit(&self, told: &mut Option<Committed>) -> bool {
         let log = &mut *self.log();
         let staged = match self.stage(self.queue.drain(GROUP)) {
             Ok(staged) => staged,
@@ -230,8 +235,15 @@ impl Core {
         let requests = |staged: Vec<Staged>| staged.into_iter().map(|staged| staged.request);
         loop {
             left -= 1;
+            let begun = self.listener.begin();
             match self.write(log, &mut frame) {
-                Ok(place) => self.publish(staged, frame.into(), place, parts),
+                Ok(place) => {
+                    *told = begun.map(|begun| Committed {
+                        batches: parts.len(),
+                        took: begun.elapsed(),
+                    });
+                    self.publish(staged, frame.into(), place, parts);
+                }
                 Err(Unwritten::Full) => {
                     self.queue.put_back(requests(staged).collect());
                     return false;

@@ -1,8 +1,10 @@
 //! What the store, its futures and its keeper share.
 
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTableMetadata, TableError};
@@ -14,7 +16,7 @@ use super::log::{HEAD, Log, Place};
 use super::queue::{Queue, Refusal};
 use super::tables::{self, Failed, JOURNAL, META, RUNS, STRAYS, meta};
 use super::tail::Tail;
-use crate::store::{Identity, StoreError};
+use crate::store::{Committed, Identity, StoreError};
 
 /// What the store, its futures and its keeper share.
 ///
@@ -31,8 +33,40 @@ pub(super) struct Core {
     log: Mutex<Log>,
     folding: Mutex<()>,
     copying: Mutex<()>,
+    pub(super) listener: Listener,
     /// A write to the tables failed: nothing can be read or written until they were opened again.
     broken: AtomicBool,
+}
+
+/// Who hears of commits, if anybody does.
+#[derive(Default)]
+pub(super) struct Listener(OnceLock<Arc<dyn Fn(Committed) + Send + Sync>>);
+
+impl Listener {
+    pub(super) fn set(&self, told: Arc<dyn Fn(Committed) + Send + Sync>) {
+        // The first one stays.
+        drop(self.0.set(told));
+    }
+
+    /// Now, if anybody wants to hear how long something takes.
+    pub(super) fn begin(&self) -> Option<Instant> {
+        self.0.get().map(|_| Instant::now())
+    }
+
+    /// Its code is not ours: no lock is held, and its panic is not the commit's.
+    pub(super) fn tell(&self, committed: Committed) {
+        if let Some(told) = self.0.get() {
+            drop(catch_unwind(AssertUnwindSafe(|| told(committed))));
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Listener")
+            .field(&self.0.get().is_some())
+            .finish()
+    }
 }
 
 /// What can be chosen when a store is opened.
@@ -78,6 +112,7 @@ impl Core {
             log: Mutex::new(log),
             folding: Mutex::default(),
             copying: Mutex::default(),
+            listener: Listener::default(),
             broken: AtomicBool::new(false),
         };
         if had_journal {

@@ -48,8 +48,8 @@ use self::keeper::Keeper;
 use self::queue::{Change, Deliver, Mail, Outcome, Refusal};
 use super::transition::Parts;
 use super::{
-    Answer, Append, Appended, BoxFuture, Census, DeadLetter, Deleted, Deletion, Delivery, Identity,
-    Loaded, Page, Rewrite, RunFilter, RunRow, Store, StoreError,
+    Answer, Append, Appended, BoxFuture, Census, Committed, DeadLetter, Deleted, Deletion,
+    Delivery, Identity, Loaded, Page, Rewrite, RunFilter, RunRow, Store, StoreError,
 };
 use crate::replay::{Message, NewMessage, Payload, Record, RunId, RunKey, Timestamp};
 
@@ -395,6 +395,10 @@ impl Store for RedbStore {
     fn census(&self) -> BoxFuture<'_, Result<Census, StoreError>> {
         let core = Arc::clone(&self.core);
         Box::pin(offload(move || core.census()))
+    }
+
+    fn tell_commits(&self, told: Arc<dyn Fn(Committed) + Send + Sync>) {
+        self.core.listener.set(told);
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
