@@ -172,3 +172,67 @@ async fn an_operators_engine_sees_and_pauses_what_it_was_not_given() {
     let values: Vec<(String, String)> = engine.values("", None, 100).await.unwrap();
     assert_eq!(values, []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_stops_what_is_being_made_up() {
+    let secondly = || {
+        let all = Schedule::new("hourly", cron!("* * * * * *"), |firing| {
+            report(utc(firing.at()))
+        });
+        all.missed(Missed::All)
+    };
+    let life = Life::from("2026-01-01T09:30:00Z");
+    let engine = life.engine(secondly()).await;
+    let life = life.killed(engine);
+    tokio::time::sleep(HOUR).await;
+    let engine = life.engine(secondly()).await;
+    while fired(&engine).await.len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    engine.schedule("hourly").pause("not these").await.unwrap();
+    let started = fired(&engine).await.len();
+    assert!(started < 1_000, "{started}");
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(fired(&engine).await.len(), started);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_due_after_a_pause_is_started_also_when_its_time_was_before() {
+    let spread = || hourly().spread(30 * MINUTE);
+    let life = Life::from("2026-01-01T09:50:00Z");
+    let engine = life.engine(spread()).await;
+    let schedule = engine.schedule("hourly");
+    // Nothing is due in these seconds: the firing of 10:00 is some minutes later.
+    tokio::time::sleep(10 * MINUTE + Duration::from_secs(1)).await;
+    schedule.pause("").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(fired(&engine).await, [""; 0]);
+    schedule.resume().await.unwrap();
+    let status = schedule.status().await.unwrap();
+    assert_eq!(status.next, Some(at("2026-01-01T10:00:00Z")));
+    tokio::time::sleep(30 * MINUTE).await;
+    assert_eq!(fired(&engine).await, ["2026-01-01T10:00:00Z"]);
+    // That of 11:00 comes due while it is paused.
+    schedule.pause("").await.unwrap();
+    tokio::time::sleep(HOUR).await;
+    schedule.resume().await.unwrap();
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(
+        fired(&engine).await,
+        ["2026-01-01T10:00:00Z", "2026-01-01T12:00:00Z"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_started_at_the_instant_of_a_firing_is_not_that_firing() {
+    let life = Life::from("2026-01-01T11:30:00Z");
+    let engine = life.engine(hourly().spread(30 * MINUTE)).await;
+    tokio::time::sleep(30 * MINUTE).await;
+    let run = engine.schedule("hourly").trigger().await.unwrap();
+    assert_eq!(run.id().as_str(), "hourly@2026-01-01T12:00:00.001Z");
+    tokio::time::sleep(30 * MINUTE).await;
+    assert_eq!(
+        fired(&engine).await,
+        ["2026-01-01T12:00:00.001Z", "2026-01-01T12:00:00Z"]
+    );
+}

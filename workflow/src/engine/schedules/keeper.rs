@@ -99,48 +99,56 @@ pub(super) async fn keep(inner: Weak<Inner>, kept: Arc<Kept>) {
 impl Inner {
     /// Starts what is due, and says when to look again.
     async fn fire_due(self: &Arc<Self>, kept: &Kept) -> Result<Until, Trouble> {
-        let _alone = kept.gate.lock().await;
+        loop {
+            // Given back after each: whoever pauses it meanwhile does not wait for all that is made up.
+            let _alone = kept.gate.lock().await;
+            if let Some(until) = self.fire_next(kept).await? {
+                return Ok(until);
+            }
+        }
+    }
+
+    /// Starts what is due next, or passes it over. When nothing is, says when to look again.
+    async fn fire_next(self: &Arc<Self>, kept: &Kept) -> Result<Option<Until>, Trouble> {
         let plan = &kept.plan;
         self.drive_unsure(kept).await?;
-        loop {
-            let (fired, rows) = self.look(kept).await?;
-            if rows.paused().is_some() {
-                return Ok(Until::Told);
-            }
-            // What is started later than its time by some is due later by as much.
-            let now = self.clock.now();
-            let due = plan.due(now);
-            let through = rows.through();
-            match plan.after(through) {
-                None => return Ok(Until::Told),
-                Some(next) if next > due => return Ok(Until::At(next.after(plan.delay()))),
-                Some(_) => {}
-            }
-            let recent = plan.recent(through, due);
-            let at = match plan.missed() {
-                Missed::All => plan.after(recent).filter(|at| *at <= due),
-                Missed::Latest => plan.latest(recent, due),
-                Missed::Skip => {
-                    let opened = plan.due(self.opened_at);
-                    plan.latest(recent, due).filter(|at| *at > opened)
-                }
-            };
-            let Some(at) = at else {
-                self.pass_over(kept, fired, due, "missed").await?;
-                continue;
-            };
-            if plan.overlap() != Overlap::Start
-                && let Some(run) = self.last_run(&fired).await?
-            {
-                if plan.overlap() == Overlap::Wait {
-                    return Ok(Until::Ended(run));
-                }
-                self.pass_over(kept, fired, at, "the last run has not ended")
-                    .await?;
-                continue;
-            }
-            self.fire(kept, fired, at).await?;
+        let (fired, rows) = self.look(kept).await?;
+        if rows.paused().is_some() {
+            return Ok(Some(Until::Told));
         }
+        // What is started later than its time by some is due later by as much.
+        let due = plan.due(self.clock.now());
+        let through = rows.through(plan);
+        match plan.after(through) {
+            None => return Ok(Some(Until::Told)),
+            Some(next) if next > due => return Ok(Some(Until::At(next.after(plan.delay())))),
+            Some(_) => {}
+        }
+        let recent = plan.recent(through, due);
+        let at = match plan.missed() {
+            Missed::All => plan.after(recent).filter(|at| *at <= due),
+            Missed::Latest => plan.latest(recent, due),
+            Missed::Skip => {
+                let opened = plan.due(self.opened_at);
+                plan.latest(recent, due).filter(|at| *at > opened)
+            }
+        };
+        let Some(at) = at else {
+            self.pass_over(kept, fired, due, "missed").await?;
+            return Ok(None);
+        };
+        if plan.overlap() != Overlap::Start
+            && let Some(run) = self.last_run(&fired).await?
+        {
+            if plan.overlap() == Overlap::Wait {
+                return Ok(Some(Until::Ended(run)));
+            }
+            self.pass_over(kept, fired, at, "the last run has not ended")
+                .await?;
+            return Ok(None);
+        }
+        self.fire(kept, fired, at).await?;
+        Ok(None)
     }
 
     /// What the store has of a schedule. When it is seen for the first time, or says something else than before, it fires as it says

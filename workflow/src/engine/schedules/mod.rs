@@ -237,7 +237,8 @@ impl ScheduleHandle {
         self.set(true, reason.into()).await
     }
 
-    /// Goes on. What came due while it was paused is not started: [`backfill`](Self::backfill) does that.
+    /// Goes on. What came due while it was paused is not started, nor what had come due before and waited:
+    /// [`backfill`](Self::backfill) does that.
     ///
     /// # Errors
     /// [`ScheduleError::NotFound`], or the store failed.
@@ -245,14 +246,17 @@ impl ScheduleHandle {
         self.set(false, String::new()).await
     }
 
-    /// Starts a run now, beside what is under way, also while it is paused. Its id has this instant, to the millisecond. It is no
-    /// firing of the expression: nothing else changes by it.
+    /// Starts a run now, beside what is under way, also while it is paused. Its id has this instant, to the millisecond; at the very
+    /// instant of a firing the next one, for it is no firing of the expression: nothing else changes by it.
     ///
     /// # Errors
     /// [`ScheduleError`]: there is none, the engine was not given it, or the run could not be started.
     pub async fn trigger(&self) -> Result<RunHandle<AnyWorkflow>, ScheduleError> {
         let kept = self.given().await?;
-        self.start(&kept, self.engine.inner.clock.now()).await
+        let now = self.engine.inner.clock.now().as_millis();
+        let [before, at, later] = [-1, 0, 1].map(|it| Timestamp::from_millis(now + it));
+        let is_firing = kept.plan.after(before) == Some(at);
+        self.start(&kept, if is_firing { later } else { at }).await
     }
 
     /// Starts a run for each firing from `from` on and before `to`, as the schedule says it now, in order and beside each other,
@@ -365,7 +369,7 @@ impl Inner {
                 // What it said before is past.
                 let same = fired.is_some_and(|fired| fired.says == plan.says());
                 let now = plan.due(self.clock.now());
-                plan.after(if same { rows.through() } else { now })
+                plan.after(if same { rows.through(plan) } else { now })
             }
             None => fired.and_then(|fired| fired.next),
         };

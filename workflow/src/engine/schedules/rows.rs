@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::{Payload, RunId, Timestamp};
+use crate::schedule::Plan;
 use crate::store::{Store, StoreError};
 
 /// Before the name of a schedule. Keys of applications do not begin so.
@@ -98,9 +99,10 @@ impl Rows {
     }
 
     /// Nothing up to here is started any more by itself: it was, or was passed over, or came due while it was paused.
-    pub(super) fn through(&self) -> Timestamp {
+    pub(super) fn through(&self, plan: &Plan) -> Timestamp {
         let fired = self.fired.as_ref().map(|fired| fired.through);
-        let resumed = self.pause.as_ref().map(|pause| pause.at);
+        // What is started later than its time came due later, too.
+        let resumed = self.pause.as_ref().map(|pause| plan.due(pause.at));
         fired.max(resumed).unwrap_or(Timestamp::MIN)
     }
 }
