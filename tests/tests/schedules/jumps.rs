@@ -1,5 +1,9 @@
 //! Clocks that are put forward and back.
 
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use workflow::{Cron, Fold, Gap, Schedule, cron};
 
 use super::{DAY, Life, at, fired, report};
@@ -172,4 +176,75 @@ async fn an_engine_that_runs_through_both_nights_starts_one_run_a_day() {
         fired(&engine).await,
         ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]
     );
+}
+
+/// What a schedule says at a jump is what is known of each single time: when it comes, when it comes twice, and when it would have.
+#[test]
+fn around_each_jump_of_odd_zones_every_time_fires_when_it_does_or_would_have() {
+    const NAMES: [&str; 9] = [
+        // At midnight, at a minute past it, by half an hour, by two, over a whole day, often, in winter, and as most do.
+        "America/Sao_Paulo",
+        "America/St_Johns",
+        "Australia/Lord_Howe",
+        "Antarctica/Troll",
+        "Pacific/Apia",
+        "Africa/Casablanca",
+        "Europe/Dublin",
+        "Africa/Cairo",
+        "America/New_York",
+    ];
+    let crons = [
+        cron!("0 0 * * *"),
+        cron!("15 0,1,2,23 * * *"),
+        cron!("*/7 1-3 * * *"),
+        cron!("59 23 L * *"),
+    ];
+    let day = SignedDuration::from_hours(24);
+    let jumps_of = |zone: &TimeZone| {
+        let jumps = zone.following("2005-01-01T00:00:00Z".parse().unwrap());
+        let jumps = jumps.map(|jump| jump.timestamp());
+        jumps
+            .take_while(|jump| jump.as_second() < 1_420_070_400)
+            .collect::<Vec<_>>()
+    };
+    for (name, cron) in NAMES
+        .iter()
+        .flat_map(|name| crons.map(|cron| (*name, cron)))
+    {
+        let zone = TimeZone::get(name).unwrap();
+        let plain = Schedule::new("s", cron, |_| report(String::new()));
+        for (jump, fold) in jumps_of(&zone)
+            .into_iter()
+            .flat_map(|jump| [Fold::First, Fold::Second, Fold::Both].map(|fold| (jump, fold)))
+        {
+            let around = millis(jump - day)..millis(jump + day);
+            let schedule = plain.clone().zone(name).fold(fold);
+            let fires: Vec<_> = schedule
+                .upcoming(around.start)
+                .unwrap()
+                .map(|firing| firing.at())
+                .take_while(|at| *at < around.end)
+                .collect();
+            // The times that a clock shows which never jumps, each looked up by itself.
+            let mut expected = BTreeSet::new();
+            let times = plain.upcoming(millis(jump - 4 * day)).unwrap();
+            for time in times.take_while(|time| time.at() < millis(jump + 4 * day)) {
+                let at = zone.to_ambiguous_timestamp(time.local().datetime());
+                let first = at.clone().compatible().unwrap();
+                let second = match at.offset() {
+                    AmbiguousOffset::Fold { .. } => at.later().unwrap(),
+                    _ => first,
+                };
+                expected.extend((fold != Fold::Second).then(|| millis(first)));
+                expected.extend((fold != Fold::First).then(|| millis(second)));
+            }
+            expected.retain(|at| around.start < *at && *at < around.end);
+            let expected: Vec<_> = expected.into_iter().collect();
+            assert_eq!(fires, expected, "{cron} {name} {fold:?} at {jump}");
+        }
+    }
+}
+
+fn millis(at: jiff::Timestamp) -> workflow::Timestamp {
+    workflow::Timestamp::from_millis(at.as_millisecond())
 }
