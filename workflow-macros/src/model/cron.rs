@@ -202,13 +202,18 @@ impl Field {
         let (first, last) = match range.split_once('-') {
             Some(("", _) | (_, "")) => return Err(self.no_value(item)),
             Some((first, last)) => {
-                let sunday = self.is("day-of-week") && last.eq_ignore_ascii_case("SUN");
-                let last = if sunday { 7 } else { self.value(last)? };
-                (self.value(first)?, last)
+                let sunday = |day: &str| self.is("day-of-week") && day.eq_ignore_ascii_case("SUN");
+                let to = if sunday(last) { 7 } else { self.value(last)? };
+                match self.value(first)? {
+                    // From a Sunday to itself, and not around the week. `0-7` is all of it.
+                    0 if sunday(first) && to == 7 => (7, 7),
+                    from if to == 7 => (from, to),
+                    from => (self.first_name(from), to),
+                }
             }
             None if range == "*" => (self.least, self.top()),
             // Where it begins, and on to the end.
-            None if step.is_some() => (self.value(range)?, self.top()),
+            None if step.is_some() => (self.first_name(self.value(range)?), self.top()),
             None => (self.value(range)?, self.value(range)?),
         };
         if first > last {
@@ -262,6 +267,15 @@ impl Field {
     /// The greatest value that is not another one's second name.
     fn top(&self) -> u64 {
         if self.is("day-of-week") { 6 } else { self.most }
+    }
+
+    /// A Sunday that something begins with is the week's first day, whatever it was called.
+    fn first_name(&self, value: u64) -> u64 {
+        if value > self.top() {
+            self.least
+        } else {
+            value
+        }
     }
 
     fn is(&self, name: &str) -> bool {
@@ -349,15 +363,25 @@ mod tests {
 
     #[test]
     fn sunday_is_0_and_7_and_may_end_a_range() {
-        for text in ["0", "7", "SUN", "sun", "7-7"] {
+        for text in ["0", "7", "SUN", "sun", "7-7", "SUN-SUN", "sun-7"] {
             assert_eq!(parsed(&format!("0 0 * * {text}")).weekdays, 1, "{text}");
         }
         for text in ["FRI-SUN", "5-7", "fri,sat,sun"] {
             let weekdays = parsed(&format!("0 0 * * {text}")).weekdays;
             assert_eq!(weekdays, bits([0, 5, 6]), "{text}");
         }
-        assert_eq!(parsed("0 0 * * *").weekdays, bits(0..=6));
-        assert_eq!(parsed("0 0 * * */2").weekdays, bits([0, 2, 4, 6]));
+        for text in ["SUN-TUE", "7-2", "0-2", "0,mon-tue"] {
+            let weekdays = parsed(&format!("0 0 * * {text}")).weekdays;
+            assert_eq!(weekdays, bits([0, 1, 2]), "{text}");
+        }
+        for text in ["*/2", "7/2", "SUN/2", "0-7/2"] {
+            let weekdays = parsed(&format!("0 0 * * {text}")).weekdays;
+            assert_eq!(weekdays, bits([0, 2, 4, 6]), "{text}");
+        }
+        for text in ["*", "0-7", "0-6", "1-7"] {
+            let weekdays = parsed(&format!("0 0 * * {text}")).weekdays;
+            assert_eq!(weekdays, bits(0..=6), "{text}");
+        }
     }
 
     #[test]
