@@ -316,3 +316,29 @@ async fn an_operator_without_workflows_stores_no_less() {
     assert_eq!(calls.count(), 2);
     assert_eq!(state(&engine, "a").await, RunState::Completed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_taken_back_before_it_begins_begins_at_its_time() {
+    for either in Either::each() {
+        let calls = Counter::default();
+        let engine = with(either.engine(), &calls).build().await.unwrap();
+        // Longer than deadlines are read ahead.
+        let run = engine
+            .start("a", call("x").delay(900 * HOUR))
+            .await
+            .unwrap();
+        engine.rewind("a", "").await.unwrap();
+        pass(MILLIS).await;
+        assert_eq!((engine.in_memory(), calls.count()), (0, 0));
+        let left = either.crash();
+        drop((run, engine));
+        pass(1).await;
+        let engine = with(left.engine(), &calls).build().await.unwrap();
+        pass(899 * MILLIS).await;
+        let status = engine.status("a").await.unwrap();
+        assert_eq!(status.state, RunState::Completed);
+        assert_eq!(status.finished_at, status.not_before);
+        drop(engine);
+        pass(1).await;
+    }
+}

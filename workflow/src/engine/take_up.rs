@@ -204,7 +204,11 @@ impl Inner {
         {
             // Whoever wants it now waits for its time, too.
             self.frees(run);
-            return self.scheduler.suspended(at, run);
+            if row.wake_at == Some(at) {
+                return self.scheduler.suspended(at, run);
+            }
+            // One that was taken back is in no index of deadlines: nobody reads when its time comes.
+            return self.scheduler.at(at, run);
         }
         let place = Place::new(row.priority, run);
         let gate = self.gate_of(&row, Begun::of(&history));
