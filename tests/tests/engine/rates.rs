@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use workflow::store::{RunFilter, Store};
 use workflow::{
-    BuildError, Call, Clock, Engine, EngineBuilder, Failure, Limit, Rate, RunState, Timestamp,
-    TokioClock, sleep, step, workflow,
+    BuildError, Call, Channel, Clock, Engine, EngineBuilder, Failure, Limit, Rate, RunState,
+    Timestamp, TokioClock, recv, sleep, step, workflow,
 };
 use workflow_tests::{World, pass};
 
@@ -549,5 +549,108 @@ proptest! {
             prop_assert_eq!(engine.in_memory(), 0);
             Ok(())
         })?;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_first_of_all_is_begun_and_does_not_count_again() {
+    static GO: Channel<u32> = Channel::new("go");
+    #[workflow]
+    async fn listens() -> Result<u32, Failure> {
+        recv!(go, GO).await
+    }
+    for either in Either::each() {
+        let build = |either: &Either| {
+            let builder = either.engine().workflow(listens);
+            builder
+                .rate(listens, Rate::per(1, 60 * MINUTE))
+                .limit(listens, Limit::unfinished(1))
+        };
+        let engine = build(&either).build().await.unwrap();
+        let run = engine.start("a", listens()).await.unwrap();
+        engine.start("b", listens()).await.unwrap();
+        pass(60_000).await;
+        assert_eq!(engine.in_memory(), 0);
+        let left = either.crash();
+        drop((run, engine));
+        pass(1).await;
+        let engine = build(&left).build().await.unwrap();
+        pass(1_000).await;
+        assert!(engine.status("a").await.unwrap().queued.is_none());
+        assert_eq!(
+            engine.status("b").await.unwrap().queued.unwrap().limit,
+            Some(1)
+        );
+        engine.send("a", &GO, &7).await.unwrap();
+        pass(1_000).await;
+        assert_eq!(engine.status("a").await.unwrap().state, RunState::Completed);
+        engine.shutdown(Duration::ZERO).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_panics_keeps_nobody_else_from_being_driven() {
+    for either in Either::each() {
+        let log = Log::new();
+        let build = |either: &Either| {
+            let builder = all(either.engine(), &log);
+            builder.rate_per(
+                export,
+                Rate::per(1, MINUTE),
+                |(_, run, _): &(String, String, u64)| {
+                    assert!(!run.is_empty(), "a run has a name");
+                    run.clone()
+                },
+            )
+        };
+        let engine = build(&either).build().await.unwrap();
+        let runs = ["", "a", ""].map(str::to_owned).to_vec();
+        engine.run("p", parent(runs)).await.unwrap();
+        engine
+            .start("s", twice("x".to_owned(), "s".to_owned()))
+            .await
+            .unwrap();
+        pass(5_000).await;
+        // Those without a key are counted together.
+        assert_eq!(log.seconds()[&0], ["", "a", "s"]);
+        let left = either.crash();
+        drop(engine);
+        pass(1).await;
+        let engine = build(&left).build().await.unwrap();
+        pass(100_000).await;
+        assert_eq!(log.seconds()[&10], ["s again"]);
+        assert_eq!(log.seconds()[&60], [""]);
+        engine.shutdown(Duration::ZERO).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_begin_because_it_was_not_known_begins_at_its_rate_once_it_is() {
+    for either in Either::each() {
+        let log = Log::new();
+        let old = either.engine().workflow(parent).state(log.clone());
+        let engine = old.build().await.unwrap();
+        let runs = ["a", "b", "c"].map(str::to_owned).to_vec();
+        engine.run("p", parent(runs)).await.unwrap();
+        pass(1_000).await;
+        let left = either.crash();
+        drop(engine);
+        pass(1).await;
+        let builder = all(left.engine(), &log).code_id(2);
+        let engine = builder
+            .rate(export, Rate::per(1, MINUTE))
+            .build()
+            .await
+            .unwrap();
+        let filter = RunFilter::default();
+        pass(30_000).await;
+        let rows = engine.list(&filter).await.unwrap().rows;
+        let queued = rows.iter().filter(|row| row.state == RunState::Parked);
+        assert_eq!(queued.count(), 2, "they wait, and say why they did before");
+        pass(200_000).await;
+        assert_eq!(log.counts(), [(1, 1), (61, 1), (121, 1)]);
+        let rows = engine.list(&filter).await.unwrap().rows;
+        assert!(rows.iter().all(|row| row.parked.is_none()), "{rows:?}");
+        engine.shutdown(Duration::ZERO).await.unwrap();
     }
 }

@@ -202,7 +202,7 @@ impl EngineBuilder {
     /// The same for each key by itself: so many runs of a customer, say. The key is taken from the workflow's arguments, a tuple.
     ///
     /// It is asked again when the run goes on, and so says the same for the same arguments. Runs whose recorded input is no longer
-    /// what the workflow takes share one key.
+    /// what the workflow takes share one key, and so do those for whose arguments it panics.
     ///
     /// ```
     /// # use workflow::{Engine, Limit, workflow};
@@ -417,16 +417,18 @@ impl EngineBuilder {
             }
         }
         let inner = self.assemble()?;
+        // Made first: when the rest fails, or is not waited for, what was started ends with it.
+        let engine = Engine {
+            inner: Arc::clone(&inner),
+            _alive: Arc::new(Alive(Arc::clone(&inner))),
+        };
         if inner.drives {
             Scheduler::start(&inner);
             Retentions::start(&inner);
             #[cfg(feature = "schedules")]
             Schedules::start(&inner).await?;
         }
-        Ok(Engine {
-            inner: Arc::clone(&inner),
-            _alive: Arc::new(Alive(inner)),
-        })
+        Ok(engine)
     }
 
     /// Says of every live run in the store whether it goes on with this code, and starts nothing: no engine is built, no run

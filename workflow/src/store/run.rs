@@ -61,13 +61,19 @@ impl RunRow {
             || parked.is_some_and(|parked| parked.reason.is_of_undo())
     }
 
-    /// Whether it was begun: its code has run, or may have. One that was not is stored and waits for its time, for a slot, or for
-    /// room.
+    /// Whether it was begun: its code has run, or may have. One that was not is stored and waits for its time, for a slot, for
+    /// room, or for a program that has its workflow.
     pub fn has_begun(&self) -> bool {
         match self.state {
             RunState::Pending => false,
             // Whoever waits in the middle of its code has recorded at what.
             RunState::Waiting => self.last_seq > 1,
+            // Whose workflow nobody knew when it was to begin was not.
+            RunState::Parked => {
+                let parked = self.parked.as_ref();
+                let unknown = parked.is_some_and(|it| it.reason == ParkReason::Unregistered);
+                !unknown || self.last_seq > 1
+            }
             _ => true,
         }
     }

@@ -259,6 +259,7 @@ impl Inner {
             deletes: Vec::new(),
             patch: RunPatch {
                 state: Some(RunState::Running),
+                parked: row.parked.is_some().then_some(None),
                 wake_at: Some(None),
                 at: self.clock.now(),
                 code: self.code,
@@ -270,6 +271,7 @@ impl Inner {
         match self.store.append(append).await {
             Ok(Appended::Applied | Appended::AlreadyApplied) => {
                 row.state = RunState::Running;
+                row.parked = None;
                 row.wake_at = None;
                 None
             }

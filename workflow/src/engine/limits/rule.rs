@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor}
 use super::gates::{Gate, Group};
 use crate::context::Workflow;
 use crate::engine::Definition;
+use crate::engine::driver::panic_message;
 use crate::replay::Timestamp;
 
 /// How many runs of a workflow may be under way at once, and what counts as under way. For
@@ -150,7 +152,13 @@ impl Key {
         Self(Some(Arc::new(move |json| {
             let Values(values) = serde_json::from_slice(json).ok()?;
             let arguments = serde_json::from_value(serde_json::Value::Array(values)).ok()?;
-            Some(key(&arguments))
+            // The code is the user's, and is asked where the engine counts all runs: one must not keep it from the others.
+            let key = catch_unwind(AssertUnwindSafe(|| key(&arguments)));
+            key.inspect_err(|panic| {
+                let panic = panic_message(&**panic);
+                tracing::error!(panic, "what gives the key by which a run is counted panicked; it counts as one without a key");
+            })
+            .ok()
         })))
     }
 }
