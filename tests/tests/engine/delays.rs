@@ -5,8 +5,8 @@ use std::time::Duration;
 use workflow::replay::Body;
 use workflow::store::RunFilter;
 use workflow::{
-    CancelError, Channel, Engine, EngineBuilder, Failure, Limit, RunState, Timestamp, recv, step,
-    workflow,
+    CancelError, Channel, Engine, EngineBuilder, Failure, Limit, Rate, RunState, Timestamp, race,
+    recv, sleep, step, workflow,
 };
 use workflow_tests::{Counter, World, pass};
 
@@ -340,5 +340,51 @@ async fn one_that_is_taken_back_before_it_begins_begins_at_its_time() {
         assert_eq!(status.finished_at, status.not_before);
         drop(engine);
         pass(1).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_not_begun_is_never_begun_once_its_parent_does_not_wait_for_it() {
+    #[workflow]
+    async fn hurries(by: u32) -> Result<String, Failure> {
+        let won = race!(
+            first,
+            late = remind("late".to_owned()).delay(HOUR).await?,
+            here = {
+                sleep!(patience, "10s").await;
+                by.to_string()
+            }
+        )
+        .await?;
+        Ok(won.value)
+    }
+    for either in Either::each() {
+        let calls = Counter::default();
+        let builder = with(either.engine(), &calls).workflow(hurries);
+        let builder = builder.rate(remind, Rate::per(1, HOUR));
+        let limited = builder.limit(remind, Limit::unfinished(1));
+        let engine = limited.build().await.unwrap();
+        for how in 0..3 {
+            let id = format!("p{how}");
+            let run = engine.start(&*id, hurries(how)).await.unwrap();
+            pass(1_000).await;
+            match how {
+                0 => assert_eq!(run.result().await.unwrap(), "0"),
+                1 => run.cancel().await.unwrap(),
+                _ => run.cancel().and_undo().await.unwrap(),
+            }
+            pass(1_000).await;
+            let rows = engine.list(&RunFilter::default()).await.unwrap().rows;
+            let children = rows.iter().filter(|row| row.parent.is_some());
+            let states: Vec<_> = children.map(|row| row.state).collect();
+            assert_eq!(states.len(), how as usize + 1);
+            assert!(states.iter().all(|state| *state == RunState::Cancelled));
+            pass(2 * MILLIS).await;
+            assert_eq!(calls.count(), how as usize);
+            // They left nothing taken.
+            engine.run(format!("free{how}"), call("x")).await.unwrap();
+            assert_eq!(calls.count(), how as usize + 1);
+        }
+        engine.shutdown(Duration::ZERO).await.unwrap();
     }
 }

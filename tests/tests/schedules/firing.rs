@@ -1,12 +1,12 @@
 //! What is started when: in time, after a stop, beside a run that has not ended, and after a deploy.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use workflow::{
-    BuildError, Cron, Engine, Missed, Overlap, RedbStore, Retention, RunState, Schedule,
-    ScheduleStatus, cron,
+    BuildError, Clock, Cron, Engine, Missed, Overlap, RedbStore, Retention, RunState, Schedule,
+    ScheduleStatus, Timestamp, TokioClock, cron,
 };
 
 use workflow_tests::{Fault, FaultStore};
@@ -349,4 +349,41 @@ async fn a_file_keeps_how_far_a_schedule_has_fired() {
     run.result().await.unwrap();
     assert_eq!(run.status().await.unwrap().state, RunState::Completed);
     engine.shutdown(Duration::from_secs(1)).await.unwrap();
+}
+
+/// A clock that somebody sets.
+#[derive(Debug, Clone)]
+struct Set(TokioClock, Arc<AtomicI64>);
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.now().as_millis() + self.1.load(Ordering::SeqCst))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_repeats_nothing_and_one_that_is_set_forward_misses_what_it_leaves_out()
+ {
+    const HOURS: i64 = 3_600_000;
+    let life = Life::from("2026-01-01T09:30:00Z");
+    let clock = Set(life.clock, Arc::default());
+    let set = Arc::clone(&clock.1);
+    let builder = life.builder().clock(clock);
+    let engine = builder.schedule(hourly()).build().await.unwrap();
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(fired(&engine).await, ["2026-01-01T10:00:00Z"]);
+    engine.delete("hourly@2026-01-01T10:00:00Z").await.unwrap();
+    // 08:30 again.
+    set.store(-2 * HOURS, Ordering::SeqCst);
+    tokio::time::sleep(2 * HOUR).await;
+    assert_eq!(fired(&engine).await, [""; 0]);
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(fired(&engine).await, ["2026-01-01T11:00:00Z"]);
+    // From 11:30 to 15:30.
+    set.store(2 * HOURS, Ordering::SeqCst);
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(
+        fired(&engine).await,
+        ["2026-01-01T11:00:00Z", "2026-01-01T15:00:00Z"]
+    );
 }
