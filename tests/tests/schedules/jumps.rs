@@ -230,7 +230,7 @@ fn around_each_jump_of_odd_zones_every_time_fires_when_it_does_or_would_have() {
             let times = plain.upcoming(millis(jump - 4 * day)).unwrap();
             for time in times.take_while(|time| time.at() < millis(jump + 4 * day)) {
                 let at = zone.to_ambiguous_timestamp(time.local().datetime());
-                let first = at.clone().compatible().unwrap();
+                let first = at.compatible().unwrap();
                 let second = match at.offset() {
                     AmbiguousOffset::Fold { .. } => at.later().unwrap(),
                     _ => first,
