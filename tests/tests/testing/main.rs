@@ -6,6 +6,7 @@
     reason = "helpers of tests are tests"
 )]
 
+mod corners;
 mod crashes;
 mod found;
 mod guides;

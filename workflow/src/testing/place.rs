@@ -5,7 +5,7 @@ use std::fmt;
 use crate::guided::distance;
 use crate::replay::{Kind, Site};
 
-/// A location in a test: of one iteration, `items[3]/ship`, or of all, `items/ship`.
+/// A location in a test: of one iteration, `items[3]/ship`, or of all, `items/ship`; of nested ones, too, `days[2]/items/ship`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place(String);
 
@@ -50,7 +50,9 @@ impl Place {
             let at = without_iterations(site.path);
             // What lies in a fragment is not known where it is called, and of a call only its type tells what it is.
             let may_hold = matches!(site.kind, Kind::Call | Kind::Fragment | Kind::Stage);
-            (at == path && fits(site.kind)) || (may_hold && is_under(&path, &at) && path != at)
+            let is_it = at == path && fits(site.kind);
+            (is_it || (may_hold && is_under(&path, &at) && path != at))
+                && iterates(location, site, is_it)
         });
         if there {
             return Ok(Self(location.to_owned()));
@@ -77,7 +79,12 @@ impl Place {
 
     /// Whether it means the location of this text.
     pub(super) fn is_text(&self, location: &str) -> bool {
-        self.0 == location || (!self.0.contains('[') && self.0 == without_iterations(location))
+        let mut parts = location.split('/');
+        self.0.split('/').all(|wanted| {
+            parts
+                .next()
+                .is_some_and(|part| part == wanted || without_iterations(part) == wanted)
+        }) && parts.next().is_none()
     }
 }
 
@@ -100,6 +107,33 @@ impl fmt::Display for Unknown {
             return write!(f, ": it has no {wanted} at all");
         }
         write!(f, "; near are `{}`", near.join("`, `"))
+    }
+}
+
+/// Whether a location has iterations only where its site has: `ship[3]` is nowhere when `ship` is in no loop. What lies under the site,
+/// in a fragment, is not known.
+fn iterates(location: &str, site: &Site, is_it: bool) -> bool {
+    let path = match site.kind {
+        // An iteration as a whole.
+        Kind::Loop | Kind::JoinAll => format!("{}[]", site.path),
+        _ => site.path.to_owned(),
+    };
+    let (mut wanted, mut site) = (location.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), site.next()) {
+            (Some(wanted), Some(part)) => {
+                let Some(rest) = wanted.strip_prefix(&*without_iterations(part)) else {
+                    return false;
+                };
+                let is_iteration = rest.starts_with('[') && rest.find(']') == Some(rest.len() - 1);
+                if !rest.is_empty() && !(is_iteration && part.ends_with(']')) {
+                    return false;
+                }
+            }
+            (None, Some(_)) => return false,
+            (None, None) => return true,
+            (Some(_), None) => return !is_it,
+        }
     }
 }
 
@@ -142,6 +176,7 @@ mod tests {
         site("ship", Kind::Step, "items[]/ship"),
         site("pause", Kind::Sleep, "pause"),
         site("notify", Kind::Fragment, "notify"),
+        site("ring", Kind::Step, "days[]/hours[]/ring"),
     ];
 
     #[test]
@@ -151,6 +186,31 @@ mod tests {
         assert!(!place("items[3]/ship").is_text("items[4]/ship"));
         assert!(place("items/ship").is_text("items[sku-9]/ship"));
         assert!(place("notify/mail").is_text("notify/mail"));
+        assert!(place("notify/all[3]/mail").is_text("notify/all[3]/mail"));
+        let nested = place("days[2]/hours/ring");
+        assert!(nested.is_text("days[2]/hours[7]/ring"));
+        assert!(!nested.is_text("days[3]/hours[7]/ring"));
+        assert!(!nested.is_text("days[2]/hours[7]"));
+        assert!(!nested.is_text("days[2]/hours[7]/ring/more"));
+    }
+
+    #[test]
+    fn an_iteration_of_what_has_none_is_not_there() {
+        for nowhere in [
+            "reserve[0]",
+            "reserve]",
+            "items/ship[3]",
+            "items[3/ship",
+            "items]3[/ship",
+            "items[3]]/ship",
+            "items[3]x/ship",
+            "/reserve",
+            "reserve/",
+            "",
+        ] {
+            let unknown = Place::of_step(nowhere, "order", SITES);
+            assert!(unknown.is_err(), "{nowhere}");
+        }
     }
 
     #[test]

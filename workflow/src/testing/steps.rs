@@ -19,7 +19,8 @@ use crate::replay::Site;
 /// Also it counts attempts.
 ///
 /// A location is written as reports show it: `charge`, `settle/paid/payment`, `items[3]/ship`. Without brackets, `items/ship`, all
-/// iterations are meant. One that the workflow does not have panics at once, and says which are near.
+/// iterations are meant; so are all inner ones by `days[2]/hours/ring`. One that the workflow does not have panics at once, and says which
+/// are near.
 ///
 /// What is done comes in the place of the body, or around it, and nowhere else: options, retries, timeouts, records and replay
 /// are those of the workflow. A step that is recorded is not run on replay, and so is not asked for here either.

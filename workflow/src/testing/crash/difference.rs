@@ -85,6 +85,16 @@ impl Difference {
             return "the code went another way when it was replayed: what decides there has to be recorded, or come from the run's input"
                 .to_owned();
         }
+        let spent =
+            |ended: &Option<Ended>| matches!(ended, Some(Ended::Failed { spent: true, .. }));
+        let spends = |(_, without, with): &(String, Option<Ended>, Option<Ended>)| {
+            spent(with) && !spent(without)
+        };
+        if self.outcomes.iter().any(spends) {
+            return "an attempt that a crash cut off counts, and so does one of which nobody knows whether it had begun: a step that fails as \
+                    often as here has none left then. Give it another one by `retries`, or deal with its failure"
+                .to_owned();
+        }
         let cut: Vec<_> = self.cut_off.iter().map(ToString::to_string).collect();
         let cut = cut.join(" and ");
         match (cut.is_empty(), self.effects.is_empty()) {

@@ -15,7 +15,7 @@ use super::recorder::{Recorder, Seen, Watch};
 use super::store::CuttingStore;
 use crate::codec;
 use crate::engine::{Clock, Engine, EngineBuilder, TokioClock};
-use crate::replay::{Body, Finished, Location, Record, RunState, Timestamp};
+use crate::replay::{Body, Failure, FailureKind, Finished, Location, Record, RunState, Timestamp};
 use crate::store::{BoxFuture, MemoryStore, RunFilter, RunRow, Store};
 
 /// The id of the run.
@@ -27,8 +27,10 @@ pub(super) const DRIVEN: &str = "what is driven";
 /// How long threads of the process that ended may go on.
 const STRAGGLERS: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether all runs have ended.
+/// When it is first looked whether all runs have ended.
 const LOOK: Duration = Duration::from_millis(100);
+/// And how much later each time, as a part of the time that has passed: a child that sleeps for months is looked at some hundred times.
+const LATER: u32 = 8;
 
 /// What each case is made of.
 pub(super) struct Plan {
@@ -113,6 +115,8 @@ pub(super) enum Ended {
         kind: String,
         location: String,
         message: String,
+        /// It, or one of its branches, had no attempts left.
+        spent: bool,
     },
     Cancelled,
     /// It has not, and need not.
@@ -129,6 +133,7 @@ impl fmt::Display for Ended {
                 kind,
                 location,
                 message,
+                ..
             } => write!(f, "failed at `{location}` ({kind}): {message}"),
             Self::Cancelled => f.write_str("was cancelled"),
             Self::Open(state) => write!(f, "is {state}"),
@@ -234,8 +239,10 @@ impl Plan {
                 error = &mut posts => return Err(error),
             }
             // And those that it left behind.
+            let left_behind = tokio::time::Instant::now();
             while self.rows(engine).await?.iter().any(is_under_way) {
-                tokio::time::sleep(LOOK).await;
+                let passed = left_behind.elapsed();
+                tokio::time::sleep(LOOK.max(passed / LATER)).await;
             }
             Ok(None)
         };
@@ -332,6 +339,7 @@ impl Plan {
                 message: codec::open_failure(&*engine.inner.codec, failure.clone())
                     .message()
                     .to_owned(),
+                spent: is_spent(failure),
             },
             Some(Finished::Cancelled) => Ended::Cancelled,
             // What the test drives may stay open.
@@ -354,6 +362,10 @@ fn failed(done: Result<Result<(), crate::Error>, tokio::task::JoinError>) -> Opt
             Err(_) => None,
         },
     }
+}
+
+fn is_spent(failure: &Failure) -> bool {
+    failure.kind() == FailureKind::Exhausted || failure.branches().iter().any(is_spent)
 }
 
 fn is_under_way(row: &RunRow) -> bool {
@@ -388,5 +400,14 @@ fn waits(row: &RunRow, records: &[Record], bodies: &[Spot], within: Duration) ->
     let bodies: Vec<_> = bodies.map(|of| format!(" in the body of {of}")).collect();
     let bodies = bodies.join(" and");
     let days = within.as_secs() / 86_400;
-    format!("after {days} days it is {}{at}{wants}{bodies}", row.state)
+    // What only sleeps goes on by itself.
+    let longer = if row.wake_at.is_some() {
+        "; if it is to take so long, give it more time by `.within(..)`"
+    } else {
+        ""
+    };
+    format!(
+        "after {days} days it is {}{at}{wants}{bodies}{longer}",
+        row.state
+    )
 }

@@ -189,13 +189,16 @@ impl<W> CrashEverywhere<W> {
     }
 
     /// Makes a value for the `#[state]` parameters of its type, anew for each crash. It stays over the crash, as the world does: a
-    /// database, a bank, a mailbox.
+    /// database, a bank, a mailbox. Of two of one type the later one holds.
     pub fn fresh<T: Clone + Send + Sync + 'static>(
         mut self,
         make: impl Fn() -> T + Send + Sync + 'static,
     ) -> Self {
+        let type_id = TypeId::of::<T>();
+        // One that no run sees would be counted in, and nothing be found there.
+        self.plan.fresh.retain(|other| other.type_id != type_id);
         self.plan.fresh.push(Fresh {
-            type_id: TypeId::of::<T>(),
+            type_id,
             make: Box::new(move || Box::new(make())),
             give: |builder, state| match state.downcast_ref::<T>() {
                 Some(state) => builder.state(state.clone()),
