@@ -11,6 +11,7 @@ mod counts;
 mod description;
 mod events;
 mod guides;
+mod hostile;
 mod messages;
 mod requests;
 mod runs;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::map_response;
 use axum::routing::{MethodRouter, get, post};
 
 use super::asked::Asked;
@@ -16,7 +17,7 @@ use super::policy::Policy;
 use super::problem::{Kind, Problem};
 #[cfg(feature = "schedules")]
 use super::schedules;
-use super::{allowed, control, counts, events, guides, lines, runs, values};
+use super::{allowed, control, counts, events, guides, lines, reply, runs, values};
 use crate::Engine;
 use crate::guided::{Flow, FlowState, Guided};
 
@@ -146,6 +147,7 @@ impl Api {
             .fallback(async |asked: Asked| no_route(&asked))
             .method_not_allowed_fallback(async |asked: Asked| no_method(&asked))
             .layer(DefaultBodyLimit::max(limit))
+            .layer(map_response(reply::kept_by_nobody))
             .with_state(Arc::new(self.0))
     }
 }

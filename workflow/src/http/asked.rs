@@ -77,6 +77,12 @@ impl Asked {
         &self.parts.method
     }
 
+    /// As it was before anything was nested.
+    fn whole_uri(&self) -> &axum::http::Uri {
+        let whole = self.parts.extensions.get::<OriginalUri>();
+        whole.map_or(&self.parts.uri, |OriginalUri(uri)| uri)
+    }
+
     /// Where the router is nested: what stands before the paths that it knows.
     pub(super) fn prefix(&self) -> String {
         let own = self.parts.uri.path();
@@ -159,13 +165,29 @@ impl Asked {
         workflow: Option<&str>,
         run: Option<&str>,
     ) -> Result<(), Problem> {
-        Self::permit(self.decided(action, workflow, run, self.path.get("channel"), None))
+        Self::permit(self.decided(action, workflow, run, self.path.get("channel"), None, None))
     }
 
     /// Asks the policy of values.
     pub(super) fn allow_key(&self, key: &str) -> Result<(), Problem> {
         let none = None::<&str>;
-        Self::permit(self.decided(Action::Values, None, None, none, Some(key)))
+        Self::permit(self.decided(Action::Values, None, None, none, Some(key), None))
+    }
+
+    /// Asks the policy of a fork again, with the id that its body gives it.
+    pub(super) fn allow_fork_as(&self, id: &str) -> Result<(), Problem> {
+        let none = None::<&str>;
+        Self::permit(self.decided(Action::Fork, None, None, none, None, Some(id)))
+    }
+
+    /// The same request without its body: what may be asked when that is read.
+    pub(super) fn without_body(&self) -> Self {
+        Self {
+            api: Arc::clone(&self.api),
+            path: self.path.clone(),
+            parts: self.parts.clone(),
+            body: Mutex::new(Body::empty()),
+        }
     }
 
     fn permit(verdict: Verdict) -> Result<(), Problem> {
@@ -177,7 +199,7 @@ impl Asked {
 
     /// Whether the policy would let whoever asks do this on a channel.
     pub(super) fn allow_on(&self, action: Action, channel: &str) -> bool {
-        self.decided(action, None, None, Some(channel), None) == Verdict::Allow
+        self.decided(action, None, None, Some(channel), None, None) == Verdict::Allow
     }
 
     fn decided(
@@ -187,6 +209,7 @@ impl Asked {
         run: Option<&str>,
         channel: Option<impl AsRef<str>>,
         key: Option<&str>,
+        forked_as: Option<&str>,
     ) -> Verdict {
         if self.api.same_origin && action.changes() && self.is_from_elsewhere() {
             return Verdict::Deny(
@@ -200,6 +223,7 @@ impl Asked {
             channel: channel.as_ref().map(AsRef::as_ref),
             schedule: self.path.get("schedule").map(String::as_str),
             key,
+            forked_as,
             request: &self.parts,
         })
     }
@@ -213,7 +237,12 @@ impl Asked {
         let Some(origin) = self.header(&header::ORIGIN) else {
             return false;
         };
-        let host = self.header(&header::HOST).unwrap_or_default();
+        // HTTP/2 has the host in the address.
+        let authority = self
+            .whole_uri()
+            .authority()
+            .map(|at| at.as_str().as_bytes());
+        let host = self.header(&header::HOST).or(authority).unwrap_or_default();
         !origin
             .splitn(2, |byte| *byte == b':')
             .nth(1)
@@ -362,6 +391,16 @@ fn without_fraction(number: &[u8]) -> Option<i64> {
     let whole =
         (number.fract() == 0.0 && number.abs() <= Count::MAX as f64).then_some(number as i64);
     whole
+}
+
+/// Whether a run with this id could be asked for: `.` and `..` in an address are taken for the folder and the one above it, however they are
+/// written.
+pub(super) fn addressable(id: &str) -> Result<(), Problem> {
+    if matches!(id, "." | "..") {
+        let detail = format!("`{id}` names no run in an address: choose another id");
+        return Err(Problem::new(Kind::InvalidId, detail));
+    }
+    Ok(())
 }
 
 /// A text as one segment of a path.

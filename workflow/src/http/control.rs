@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::asked::{Asked, Count, Nothing};
+use super::asked::{Asked, Count, Nothing, addressable, escaped};
 use super::policy::Action;
 use super::problem::Problem;
 use super::reply;
@@ -135,10 +135,13 @@ pub(super) async fn fork(asked: Asked) -> Result<Response, Problem> {
     asked.query::<Nothing>()?;
     let (api, prefix) = (asked.api.clone(), asked.prefix());
     let run = asked.segment("run").to_owned();
+    let request = asked.without_body();
     let How { id, at } = asked.body().await?;
+    request.allow_fork_as(&id)?;
+    addressable(&id)?;
     let id = api.engine.fork(&run, &id, at.as_deref()).await?;
     let status = api.engine.status(id.as_str()).await?;
-    let at = format!("{prefix}/runs/{}", super::asked::escaped(id.as_str()));
+    let at = format!("{prefix}/runs/{}", escaped(id.as_str()));
     let shown = super::show::Run::from(status);
     Ok(reply::at(reply::value(StatusCode::CREATED, &shown), &at))
 }

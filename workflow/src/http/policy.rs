@@ -53,8 +53,8 @@ pub struct Policy(Arc<Decide>);
 type Decide = dyn Fn(&Ask<'_>) -> Verdict + Send + Sync;
 
 impl Policy {
-    /// A policy of your own: gives a [`Verdict`], or whether the call is allowed. It is asked before the body of a request is read,
-    /// and must not block.
+    /// A policy of your own: gives a [`Verdict`], or whether the call is allowed. It is asked before the body of a request is read
+    /// (of a fork again after that: [`Ask::forked_as`]), and must not block.
     pub fn new<V: Into<Verdict>>(decide: impl Fn(&Ask<'_>) -> V + Send + Sync + 'static) -> Self {
         Self(Arc::new(move |ask| decide(ask).into()))
     }
@@ -192,6 +192,7 @@ pub struct Ask<'a> {
     pub(super) channel: Option<&'a str>,
     pub(super) schedule: Option<&'a str>,
     pub(super) key: Option<&'a str>,
+    pub(super) forked_as: Option<&'a str>,
     pub(super) request: &'a Parts,
 }
 
@@ -214,6 +215,12 @@ impl<'a> Ask<'a> {
     /// The channel of a message or a request.
     pub fn channel(&self) -> Option<&'a str> {
         self.channel
+    }
+
+    /// The id that a fork is to have. Of a fork it is asked twice: whether the run may be forked, and, when the body is read, with this. A
+    /// policy that keeps some ids to some people looks at both.
+    pub fn forked_as(&self) -> Option<&'a str> {
+        self.forked_as
     }
 
     /// The schedule that is operated.

@@ -39,6 +39,15 @@ pub(super) fn at(mut response: Response, location: &str) -> Response {
     response
 }
 
+/// What is told of runs is of now and for whoever asked: no cache keeps it, and no browser takes it for a page or a script.
+pub(super) async fn kept_by_nobody(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let sniffing = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, sniffing);
+    response
+}
+
 /// A value as JSON.
 pub(super) fn value(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {

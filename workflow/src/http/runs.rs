@@ -5,9 +5,10 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::api::Served;
-use super::asked::{Asked, Count, Nothing};
+use super::asked::{Asked, Count, Nothing, addressable};
 use super::policy::Action;
 use super::problem::{Kind, Problem};
 use super::reply;
@@ -89,6 +90,7 @@ pub(super) async fn start(asked: Asked) -> Result<Response, Problem> {
     let wait = terms.wait.map(|wait| asked.within_patience(wait));
     let wait = wait.transpose()?.unwrap_or_default();
     let id = key.unwrap_or_else(chosen);
+    addressable(&id)?;
     let (api, at) = (asked.api.clone(), asked.at_run(&id));
     // Of a workflow without parameters there is nothing to say.
     let input = asked.maybe_json().await?.unwrap_or_else(|| "{}".into());
@@ -174,7 +176,7 @@ pub(super) async fn list(asked: Asked) -> Result<Response, Problem> {
     }
     #[derive(Serialize)]
     struct Listed {
-        runs: Vec<Run>,
+        runs: Vec<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<String>,
     }
@@ -193,14 +195,17 @@ pub(super) async fn list(asked: Asked) -> Result<Response, Problem> {
         limit: limit(filter.limit)?,
         look_at: LOOK_AT,
     };
-    let page = asked.api.engine.list(&filter).await?;
+    let found = asked.api.engine.list(&filter).await?;
+    let keys: Vec<_> = found.rows.iter().map(|row| row.key).collect();
+    let rows = found.rows.into_iter();
+    let runs = page(rows.map(|row| Run::from(Status::from(row))));
+    let next = match runs.len().checked_sub(1).and_then(|last| keys.get(last)) {
+        Some(last) if runs.len() < keys.len() => Some(*last),
+        _ => found.next,
+    };
     let listed = Listed {
-        runs: page
-            .rows
-            .into_iter()
-            .map(|row| Run::from(Status::from(row)))
-            .collect(),
-        next: page.next.map(|next| format!("{:x}", next.0)),
+        runs,
+        next: next.map(|next| format!("{:x}", next.0)),
     };
     Ok(reply::value(StatusCode::OK, &listed))
 }
@@ -226,14 +231,17 @@ pub(super) async fn history(asked: Asked) -> Result<Response, Problem> {
     let run = asked.run().await?;
     let all = run.history().await?;
     let first = all.partition_point(|record| record.seq <= after.unwrap_or_default().0);
-    let more = all.len() - first > most;
-    let records: Vec<_> = all.into_iter().skip(first).take(most).collect();
-    let records = Excerpt {
+    let rest = all.get(first..).unwrap_or_default();
+    let records = page(rest.iter().take(most));
+    let last = records.len().checked_sub(1).and_then(|last| rest.get(last));
+    let excerpt = Excerpt {
         id: run.id().to_string(),
-        next: records.last().filter(|_| more).map(|last| last.seq),
+        next: last
+            .filter(|_| records.len() < rest.len())
+            .map(|last| last.seq),
         records,
     };
-    Ok(reply::value(StatusCode::OK, &records))
+    Ok(reply::value(StatusCode::OK, &excerpt))
 }
 
 /// `GET /runs/{run}/export`: its whole history, as `workflow::testing` replays it.
@@ -282,6 +290,24 @@ const PAGE: usize = 100;
 pub(super) const LARGEST_PAGE: usize = 1_000;
 /// So many rows are looked at for one page: some ten milliseconds. A client that is given a short page goes on with `next`.
 const LOOK_AT: usize = 200_000;
+
+/// A page ends when it has so many bytes, however few things that are: values may have a megabyte each, and a client goes on with `next`.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// As many as fit into a page, one at least, as JSON.
+fn page<T: Serialize>(all: impl Iterator<Item = T>) -> Vec<Box<RawValue>> {
+    let mut bytes = 0;
+    let mut fitting = Vec::new();
+    // All that is shown has text for keys, so it can be written.
+    for json in all.filter_map(|one| to_raw_value(&one).ok()) {
+        bytes += json.get().len();
+        if bytes > PAGE_BYTES && !fitting.is_empty() {
+            break;
+        }
+        fitting.push(json);
+    }
+    fitting
+}
 
 pub(super) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     let limit = asked.unwrap_or(PAGE);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{AnyWorkflow, Error, Failure, Payload, Record, RunHandle, Status, Timestamp};
+use crate::{AnyWorkflow, Error, Failure, Payload, RunHandle, Status, Timestamp};
 
 /// A run.
 #[derive(Debug, Serialize)]
@@ -196,7 +196,7 @@ fn plain(payload: &Payload) -> Option<Box<RawValue>> {
 #[derive(Debug, Serialize)]
 pub(super) struct Excerpt {
     pub(super) id: String,
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next: Option<u64>,
 }

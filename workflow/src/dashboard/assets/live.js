@@ -14,6 +14,10 @@ export function listen(address, on, state = () => {}) {
     source?.close();
     source = undefined;
   };
+  const end = () => {
+    document.removeEventListener('visibilitychange', start);
+    stop();
+  };
   const start = () => {
     stop();
     if (document.hidden) return;
@@ -25,15 +29,12 @@ export function listen(address, on, state = () => {}) {
       if (source?.readyState === EventSource.CLOSED) timer = setTimeout(start, AGAIN);
     };
     for (const [name, take] of Object.entries(on)) {
-      source.addEventListener(name, (event) => take(JSON.parse(event.data), stop));
+      source.addEventListener(name, (event) => take(JSON.parse(event.data)));
     }
   };
   document.addEventListener('visibilitychange', start);
   start();
-  return () => {
-    document.removeEventListener('visibilitychange', start);
-    stop();
-  };
+  return end;
 }
 
 // What the whole page shares: the counts, and whether they are of now.

@@ -24,6 +24,13 @@ function useRun(id) {
   const [whole, setWhole] = useState(false);
   const last = useRef(0);
   const generation = useRef();
+  // What ends the stream, while there is one; and whether all that was there was read.
+  const follows = useRef();
+  const read = useRef(false);
+  const leave = useCallback(() => {
+    follows.current?.();
+    follows.current = undefined;
+  }, []);
 
   const status = useCallback(async () => {
     try {
@@ -33,7 +40,11 @@ function useRun(id) {
       generation.current = now.generation;
       setRun(now);
       setProblem(undefined);
-      return rewound || now.records < last.current;
+      // Of a run that has ended nothing more comes, and who asks for it is refused. But it may be recovered.
+      const isOver = isFinal(now.state) && now.records <= last.current;
+      if (isOver) leave();
+      const goesOn = read.current && !follows.current && !isOver;
+      return rewound || now.records < last.current || goesOn;
     } catch (problem) {
       setProblem(problem);
       return false;
@@ -50,8 +61,8 @@ function useRun(id) {
   const [round, setRound] = useState(0);
   useEffect(() => {
     const over = new AbortController();
-    let stop = () => {};
     last.current = 0;
+    read.current = false;
     setRecords([]);
     setWhole(false);
     (async () => {
@@ -64,19 +75,22 @@ function useRun(id) {
         return;
       }
       if (over.signal.aborted) return;
-      stop = listen(() => path(['runs', id, 'events'], { after: last.current || undefined }), {
+      follows.current = listen(() => path(['runs', id, 'events'], { after: last.current || undefined }), {
         record(record) {
           add([record]);
         },
-        end(now, over) {
+        end(now) {
           setRun(now);
-          over();
+          leave();
         },
       });
+      read.current = true;
+      // It may have ended before there was a stream.
+      await status();
     })();
     return () => {
       over.abort();
-      stop();
+      leave();
     };
   }, [id, round]);
 
@@ -106,10 +120,10 @@ export function Run({ id, tab, query, go, back }) {
   const select = useCallback((at) => go(address(tab, at), true), [id, tab]);
 
   const spans = useMemo(() => {
-    const spans = spansOf(records);
+    const spans = spansOf(records, run?.created_at);
     if (run && isFinal(run.state)) spans.roots.forEach((of) => stopAll(of, run.finished_at ?? spans.last));
     return spans;
-  }, [records, run?.state]);
+  }, [records, run?.state, run?.created_at]);
 
   const isGuide = run && flows.includes(run.workflow);
   const tabs = [

@@ -26,13 +26,14 @@ function span(location, depth, at, seq) {
   };
 }
 
-/** All spans of these records, those above before those under them. */
-export function spansOf(records) {
+/** All spans of these records, those above before those under them. As long as there are none, it begins where the run does. */
+export function spansOf(records, begins = 0) {
   const known = new Map();
   const armed = new Map();
   const roots = [];
   const moments = [];
-  let before = records[0]?.at ?? 0;
+  const began = records[0]?.at ?? begins;
+  let before = began;
 
   const find = (location, at, seq) => {
     let above;
@@ -72,7 +73,7 @@ export function spansOf(records) {
     before = at;
   }
   for (const of of roots) settle(of);
-  return { roots, known, moments, began: records[0]?.at ?? 0, last: before };
+  return { roots, known, moments, began, last: before };
 }
 
 const open = (of) => of.parts.find((part) => part.to === undefined);
