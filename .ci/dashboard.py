@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import statistics
 import sys
 import time
@@ -258,6 +259,26 @@ def live(browser):
     expect(page.locator(".title .state")).to_have_text("completed", timeout=3000)
     expect(page.locator(".node[data-active=yes]")).to_have_count(0)
     expect(page.locator('.node[data-kind="end"]')).to_have_attribute("data-is", "completed")
+    # Of a run that has ended nobody asks for more, neither of this one nor of one that had ended before.
+    asked = []
+    page.on("request", lambda request: "/events" in request.url and asked.append(request.url))
+    page.wait_for_timeout(3500)
+    check(not asked, f"asks for events of a run that ended while it was seen: {asked}")
+    go(page, "#/run/order-1")
+    page.wait_for_timeout(7000)
+    check(len(asked) <= 1, f"keeps asking for events of a run that has ended: {asked}")
+    made.close()
+
+
+def reads(browser):
+    """While a history is read, which may take a while."""
+    made, page = context(browser)
+    page.route("**/history?*", lambda route: (time.sleep(1), route.continue_()))
+    page.goto(f"{DASHBOARD}#/run/order-3")
+    expect(page.locator(".timeline .empty")).to_have_text("reading…")
+    said = page.locator(".timeline").inner_text()
+    check("1970" not in said and not re.search(r"\d{4,}d", said), f"a timeline that is being read says: {said}")
+    expect(page.locator(".timeline .row").first).to_be_visible()
     made.close()
 
 
@@ -375,6 +396,7 @@ def main():
             ("keys", keys),
             ("light and dark, narrow and wide", looks),
             ("live", live),
+            ("while it reads", reads),
             ("actions", acts),
             ("closed", closed),
         ]:
