@@ -126,7 +126,8 @@ fn iterates(location: &str, site: &Site, is_it: bool) -> bool {
                     return false;
                 };
                 let is_iteration = rest.starts_with('[') && rest.find(']') == Some(rest.len() - 1);
-                if !rest.is_empty() && !(is_iteration && part.ends_with(']')) {
+                let may_iterate = rest.is_empty() || (is_iteration && part.ends_with(']'));
+                if !may_iterate {
                     return false;
                 }
             }
