@@ -48,7 +48,8 @@ impl Inner {
         });
     }
 
-    fn weigh(&self, live: &Live, history: &[Record]) {
+    /// A run's history is this one: says so when it is long, once for each run.
+    pub(super) fn weigh(&self, live: &Live, history: &[Record]) {
         let records = history.len() as u64;
         live.length.0.fetch_add(records, Ordering::Relaxed);
         if records <= self.long_history {

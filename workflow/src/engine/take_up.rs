@@ -243,7 +243,7 @@ impl Inner {
         if let Some(progress) = row.progress.clone() {
             live.set_progress(progress);
         }
-        self.grew(&live, history.len());
+        self.weigh(&live, &history);
         if let Some((parent, _)) = &row.parent
             && !row.detached
         {
