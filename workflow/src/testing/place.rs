@@ -46,14 +46,16 @@ impl Place {
         fits: impl Fn(Kind) -> bool,
     ) -> Result<Self, Unknown> {
         let path = without_iterations(location);
-        let there = sites.iter().any(|site| {
-            let at = without_iterations(site.path);
-            // What lies in a fragment is not known where it is called, and of a call only its type tells what it is.
-            let may_hold = matches!(site.kind, Kind::Call | Kind::Fragment | Kind::Stage);
-            let is_it = at == path && fits(site.kind);
-            (is_it || (may_hold && is_under(&path, &at) && path != at))
-                && iterates(location, site, is_it)
-        });
+        let is_whole = location.split('/').all(|part| !part.is_empty());
+        let there = is_whole
+            && sites.iter().any(|site| {
+                let at = without_iterations(site.path);
+                // What lies in a fragment is not known where it is called, and of a call only its type tells what it is.
+                let may_hold = matches!(site.kind, Kind::Call | Kind::Fragment | Kind::Stage);
+                let is_it = at == path && fits(site.kind);
+                (is_it || (may_hold && is_under(&path, &at) && path != at))
+                    && iterates(location, site, is_it)
+            });
         if there {
             return Ok(Self(location.to_owned()));
         }
@@ -222,7 +224,7 @@ mod tests {
         };
         assert_eq!(
             unknown("shipp"),
-            "workflow `order` has no step at `shipp`; near are `items/ship`, `reserve`"
+            "workflow `order` has no step at `shipp`; near are `items/ship`, `days/hours/ring`, `reserve`"
         );
         // A sleep is no step.
         assert!(unknown("pause").contains("has no step at `pause`"));
