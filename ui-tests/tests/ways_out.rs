@@ -272,6 +272,13 @@ const SHOWN_NOWHERE: &[(&str, &str)] = &[
     ("a command that is not awaited", "as with a step"),
     ("a cancellation that is not awaited", "as with a step"),
     ("a fragment that was only called", "as with a step"),
+    ("a start that is not awaited", "as with a step"),
+    ("only that runs the workflow", "as with a step"),
+    ("help: ask it for something: ", "a handle is everyday Rust"),
+    (
+        "help: give it to the engine's builder: `.schedule(..)`",
+        "as with a builder",
+    ),
 ];
 
 #[test]
